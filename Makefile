@@ -36,10 +36,10 @@ test-long: $(VENV)/.dev  ## Run the long tests: series of kills, faults, all gen
 	@$(PYTEST) -m "long or generated" $(ARGS)
 
 # .pre-commit-config.yaml has a hook for each; with --keep-going all of them run.
-CHECKS := check-format check-lint check-types check-spelling check-links check-dependencies
+CHECKS := check-format check-lint check-types check-spelling check-links check-dependencies check-reference
 .PHONY: $(CHECKS)
 
-check: $(CHECKS)  ## Format, lint, types, spelling, links and dependencies
+check: $(CHECKS)  ## Format, lint, types, spelling, links, dependencies and generated pages
 
 $(CHECKS): $(VENV)/.dev
 
@@ -62,6 +62,10 @@ check-links:
 check-dependencies:
 	$(BIN)/deptry $(PRODUCT) --optional-dependencies-dev-groups dev,docs
 	$(BIN)/deptry $(SOURCES)
+
+# `make reference` writes the pages anew.
+check-reference:
+	$(BIN)/pytest -q tests/docs/test_reference.py tests/conformance/test_document.py tests/conformance/test_rules.py
 
 format: $(VENV)/.dev  ## Rewrite the sources in the project's format
 	$(BIN)/ruff format $(SOURCES)

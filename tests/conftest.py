@@ -14,15 +14,15 @@ from tests.support.examples import examples
 from tests.support.long_tests import mark_long
 from tests.support.programs import ProgramCounts, note_programs, slowest_program
 from tests.support.stores import (
-    postgres_database_url,
     postgres_server,
     postgres_url,
+    quiet_postgres_url,
     shared_store_url,
     sqlite_url,
     store_url,
 )
 
-__all__ = ["postgres_database_url", "postgres_server", "postgres_url", "shared_store_url", "sqlite_url", "store_url"]
+__all__ = ["postgres_server", "postgres_url", "quiet_postgres_url", "shared_store_url", "sqlite_url", "store_url"]
 
 # How long an example takes is a matter of the machine, and of what else it does.
 settings.register_profile(

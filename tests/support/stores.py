@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, inspect, make_url
+from sqlalchemy import Connection, inspect
 
 from tests.support.postgres import SHORT_LIVED, NoPostgres, shared_server
 
@@ -86,15 +86,13 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_database_url(postgres_server: str) -> Iterator[str]:
-    """An empty database of its own: open transactions of other tests keep no replaced rows in its tables."""
-    url, name = make_url(postgres_server), f"t{uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        try:
-            yield url.set(database=name).render_as_string(hide_password=False)
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def quiet_postgres_url(tmp_path: Path) -> Iterator[str]:
+    """A server of its own. Tables keep replaced rows as long as a writer, of whatever database, began before they were
+    replaced: CLUSTER and VACUUM FULL copy them."""
+    meeting = tmp_path / "server"
+    meeting.mkdir()
+    with server_of(meeting, "autovacuum=off") as url:
+        yield url
 
 
 @pytest.fixture

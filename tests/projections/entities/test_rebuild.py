@@ -107,8 +107,8 @@ def test_twice_over(filled: Registry) -> None:
 
 # On PostgreSQL, rows that were replaced during the rebuild and half-full pages take no space: the database cannot pack
 # the tables any further.
-def test_tables_are_packed(postgres_database_url: str) -> None:
-    with Registry(postgres_database_url) as registry:
+def test_tables_are_packed(quiet_postgres_url: str) -> None:
+    with Registry(quiet_postgres_url) as registry:
         for n in range(5):
             dirs = {f"{d * 31 % 101}-{d}": {"name": f"{n}{d * 31 % 101}", "n": n} for d in range(300)}
             registry.record(*((f"/dirs/{id}", {"dirid": id, **attributes}) for id, attributes in dirs.items()))

@@ -82,11 +82,11 @@ def test_an_idle_server_merges_more(store_url: str, tmp_path: Path) -> None:
         assert len(_found(served.url, "g")) == IDLE_FAN_OUT + 2
 
 
-def test_an_idle_server_packs(postgres_database_url: str, tmp_path: Path) -> None:
+def test_an_idle_server_packs(quiet_postgres_url: str, tmp_path: Path) -> None:
     """The size of the index: PostgreSQL keeps no space of what merges have replaced."""
     with (
-        serving(postgres_database_url, tmp_path) as served,
-        psycopg.connect(postgres_database_url, autocommit=True) as connection,
+        serving(quiet_postgres_url, tmp_path) as served,
+        psycopg.connect(quiet_postgres_url, autocommit=True) as connection,
     ):
         _write_several_segments(served.url)
         files = _files(connection)
@@ -95,12 +95,12 @@ def test_an_idle_server_packs(postgres_database_url: str, tmp_path: Path) -> Non
         assert _bytes(connection) == _packed_bytes(connection)
 
 
-def test_a_rebuild_packs(postgres_database_url: str, tmp_path: Path) -> None:
+def test_a_rebuild_packs(quiet_postgres_url: str, tmp_path: Path) -> None:
     """The size of the index: a rebuild leaves no space of what it has replaced, if no server writes the index."""
-    with serving(postgres_database_url, tmp_path) as served:
+    with serving(quiet_postgres_url, tmp_path) as served:
         _write_several_segments(served.url)
-    with psycopg.connect(postgres_database_url, autocommit=True) as connection:
-        ended = annals("rebuild", "--database", postgres_database_url, cwd=tmp_path)
+    with psycopg.connect(quiet_postgres_url, autocommit=True) as connection:
+        ended = annals("rebuild", "--database", quiet_postgres_url, cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
         assert _bytes(connection) == _packed_bytes(connection)
 
