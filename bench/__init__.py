@@ -1,1 +1,1 @@
-"""Figures of the product, each beside the floor that this machine sets for the same work in the same run."""
+"""Figures of the product, each compared with the floor that this machine sets for the same work in the same run."""

@@ -69,9 +69,9 @@ What to expect of a server that shares two cores with its clients and its databa
 - A sort of a small collection, or a filter for ranges of several attributes, reads up to a thousand rows: 10 to 15 µs
   each.
 - A list of 1,000 Resources takes 4 ms, and took 3 ms when rows were not compressed: the price of a smaller database.
-- One small write in about 85 takes up to 20 or 30 ms, because the index takes in all changes since the last time.
+- One small write in about 85 takes up to 20 or 30 ms, because it also writes the changes to the index that are due.
 """
-#: The section of figures beside those of another commit.
+#: The section of figures compared with those of another commit.
 AGAINST: Final = "against"
 
 
@@ -112,7 +112,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; all by default")
-    parser.add_argument("--against", metavar="COMMIT", help="measure these sources beside those of a commit")
+    parser.add_argument("--against", metavar="COMMIT", help="compare these sources with those of a commit")
     parser.add_argument(
         "--peers", metavar="URL", nargs="+", help="measure xRegistry servers; writes to them, no report"
     )
@@ -168,7 +168,7 @@ def _table(figures: list[Figure]) -> Table:
 
 
 def _report(name: str, figures: list[Figure], against: str | None) -> None:
-    """Replaces a subject's figures in the report. against: the commit that they are beside."""
+    """Replaces a subject's figures in the report. against: the commit that they are compared with."""
     sections = dict(_sections(REPORT.read_text())) if REPORT.exists() else {}
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     conditions = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, requests from {load.client()}."

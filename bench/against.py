@@ -1,4 +1,4 @@
-"""Two versions of the registry beside each other: a client process over HTTP, in rounds that take turns.
+"""Two versions of the registry compared: a client process over HTTP, in rounds that take turns.
 
 Three servers run: the commit before, the sources as they are, and these a second time. The third one is the control:
 what it differs by from the second is chance.
@@ -43,7 +43,7 @@ class Against:
         self._work = work
 
     def measure(self, place: Place, quick: bool) -> Iterator[Figure]:
-        """One figure for each workload: entities a second, beside those of the commit."""
+        """One figure for each workload: entities a second, compared with those of the commit."""
         rounds, seconds = (2, 0.3) if quick else (5, 2.0)
         with ExitStack() as stack:
             before = stack.enter_context(checkout(self._commit))

@@ -93,5 +93,5 @@ KINDS: Final[dict[str, Kind]] = {
     "messagegroups": Kind("messages", _told, _message),
     "endpoints": Kind("messages", _endpoint, _message),
 }
-#: How many Groups of each kind there are beside each other.
+#: The number of Groups of each kind.
 SHARES: Final = (7, 2, 1)

@@ -1,4 +1,4 @@
-"""Filters of subscriptions beside predicates written by hand, and one event against thousands of subscriptions.
+"""Filters of subscriptions compared with predicates written by hand, and one event against thousands of subscriptions.
 
 SUB-646 asks for the figures of expressions.
 """
@@ -71,13 +71,13 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
         return
     times = 2_000 if quick else 50_000
     for name, (given, by_hand) in DIALECTS.items():
-        yield _beside(f"Filter `{name}`", filters.compile_filters([given]).matches, by_hand, times)
+        yield _compared(f"Filter `{name}`", filters.compile_filters([given]).matches, by_hand, times)
     for text, by_hand in EXPRESSIONS.items():
         yield _enough(text, compile_expression(text).matches, by_hand, times)
     yield _matching(1_000 if quick else 10_000)
 
 
-def _beside(
+def _compared(
     what: str, matches: Callable[[ContextAttributes], bool], by_hand: Callable[[ContextAttributes], bool], times: int
 ) -> Figure:
     seconds, floor = _each(matches, by_hand, times)
@@ -112,7 +112,7 @@ def _seconds(matches: Callable[[ContextAttributes], bool], times: int) -> float:
 
 
 def _matching(count: int) -> Figure:
-    """Finding those of many subscriptions that want one event, beside trying each of them."""
+    """Finding those of many subscriptions that want one event, compared with trying each of them."""
     interests = [
         SubscriptionInterest(filters.compile_filters([_wanted(number)]), types=(TYPE,)) for number in range(count)
     ]

@@ -1,4 +1,4 @@
-"""Confluent's API over HTTP, from a client process, beside what the xRegistry API does for the same schemas."""
+"""Confluent's API over HTTP, from a client process, compared with the xRegistry API for the same schemas."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _named(name: str) -> Workload:
 
 
 class Pair(NamedTuple):
-    """A workload, what it is beside, and the percentage of that which it has to reach."""
+    """A workload, its floor, and the percentage of the floor that it has to reach."""
 
     workload: Workload
     floor: Workload
@@ -88,7 +88,7 @@ IMPORT: Final = Workload(f"Confluent: import, {TOGETHER} subjects a request", 1,
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """One figure for each kind of request, in rounds that take turns with what it is beside; the imports come last."""
+    """One figure for each kind of request, in rounds that take turns with its floor; the imports come last."""
     rounds, seconds = (1, 0.3) if quick else (5, 2.0)
     with (
         place.fresh() as (database, folder),
@@ -121,7 +121,7 @@ def _figure(pair: Pair, place: Place, pool: Pool, url: str, rounds: int, seconds
     return Figure(
         pair.workload.name,
         place.name,
-        f"{rounds} rounds, beside: {pair.floor.name}",
+        f"{rounds} rounds, compared with: {pair.floor.name}",
         f"{measured:,.0f}/s",
         f"{floor:,.0f}/s",
         share,

@@ -41,7 +41,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
     yield _latency(place, 2 if quick else 20)
     yield from _throughput(place, 500 if quick else 10_000)
     yield _dead(place, *((100, 1, 2) if quick else (1_000, 10, 20)))
-    yield _beside(place, *((100, 500) if quick else (1_000, 20_000)))
+    yield _loop_lateness(place, *((100, 500) if quick else (1_000, 20_000)))
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def _posted(receiver: Receiver, seconds: int) -> dict[str, float]:
 
 
 def _throughput(place: Place, events: int) -> Iterator[Figure]:
-    """Events a second of a backlog, beside a bare client, and beside deliveries that keep nothing."""
+    """Events a second of a backlog, compared with a bare client, and with deliveries that store nothing."""
     with _registry(place) as (rig, receiver):
         rig.subscribe("kept", sink=f"{receiver.url}/s")
         _backlog(rig, events)
@@ -185,7 +185,7 @@ def _dead(place: Place, count: int, dead: int, seconds: int) -> Figure:
     p95 = taken[int(0.95 * (len(taken) - 1))]
     size = f"{count:,} subscriptions, {dead} dead sinks, {len(taken) / seconds:,.0f} deliveries/s"
     return Figure(
-        "The others beside dead sinks, p95", place.name, size, f"{p95:.0f} ms", f"p50 {median(taken):.0f} ms", p95,
+        "The others, with dead sinks, p95", place.name, size, f"{p95:.0f} ms", f"p50 {median(taken):.0f} ms", p95,
         Want.AT_MOST, 1000, " ms",
     )  # fmt: skip
 
@@ -205,7 +205,7 @@ def _settled(service: DeliveryService, count: int) -> None:
     time.sleep(0.5)
 
 
-def _beside(place: Place, count: int, events: int) -> Figure:
+def _loop_lateness(place: Place, count: int, events: int) -> Figure:
     """How late a loop in another thread is, as a server's is, while a long log is matched for many."""
     with _registry(place) as (rig, _):
         rig.groups("first")
@@ -218,7 +218,7 @@ def _beside(place: Place, count: int, events: int) -> Figure:
             late = asyncio.run(_late(lambda: bool(service.lags()) and not any(lag for _, lag in service.lags()), 60.0))
     size = f"{events:,} events, {count:,} subscriptions"
     return Figure(
-        "A server's loop beside matching, late by p99", place.name, size, f"{late:.1f} ms", f"{alone:.1f} ms alone",
+        "A server's loop during matching, late by p99", place.name, size, f"{late:.1f} ms", f"{alone:.1f} ms alone",
         late, Want.AT_MOST, 25, " ms",
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Feeds over HTTP: all events from the beginning, beside reading the log; from a commit to a reader's stream; bytes."""
+"""Feeds over HTTP: all events, compared with reading the log; from a commit to a reader's stream; bytes."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def write(url: str, seconds: int, headers: Mapping[str, str] = NOBODY) -> dict[s
 
 
 def _bytes(place: Place, schemas: int) -> Figure:
-    """Bytes of log that an event takes, beside those of the documents that the clients sent."""
+    """Bytes of log that an event takes, compared with those of the documents that the clients sent."""
     with place.fresh() as (database, folder), serving(database, folder) as served, closing(Store(database)) as store:
         with httpx.Client(base_url=served.url, timeout=600) as client:
             client.post("/schemagroups", content=samples.body(1, schemas)).raise_for_status()

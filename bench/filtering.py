@@ -1,4 +1,4 @@
-"""Filters, sorts, pages and counts at growing sizes, beside the same at the smallest; a list beside its plain JSON."""
+"""Filters, sorts, pages and counts at growing sizes, compared with the smallest; a list, with its plain JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PLAIN: Final = {"accept-encoding": "identity"}
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """One figure for each question and size: its time beside that at the smallest size from which it is to be flat."""
+    """One figure for each question and size: its time, compared with the smallest size from which it is to be flat."""
     times: dict[str, float] = {}
     sizes = (1000, 10_000) if quick else (1000, 10_000, 100_000, *((1_000_000,) if MILLION in os.environ else ()))
     for resources in sizes:
@@ -83,7 +83,7 @@ def _questions(client: httpx.Client, place: Place, resources: int, times: dict[s
 
 
 def _list(client: httpx.Client, place: Place, resources: int) -> Figure:
-    """1,000 entities in one answer, beside writing the same JSON from memory."""
+    """1,000 entities in one answer, compared with writing the same JSON from memory."""
     url = client.base_url
     with closing(HTTPConnection(url.host, url.port)) as connection:
         # The plainest client, so that what is measured is the answer.

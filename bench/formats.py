@@ -1,7 +1,7 @@
-"""Checks of documents beside the bare libraries, and Resources with many Versions.
+"""Checks of documents compared with the bare libraries, and Resources with many Versions.
 
 The verdicts are not known before, the processes are warm: what a client waits for that writes a Version. Of Avro and
-JSON Structure a check does more than the library that it stands beside: it reads JSON without losing a digit or a
+JSON Structure a check does more than the library that it is compared with: it reads JSON without losing a digit or a
 member, looks into every default, and makes the form in which Versions are compared; these figures have no bound.
 """
 
@@ -71,7 +71,7 @@ def _of_format(checker: DocumentChecker, format: str, words: str, size: int) -> 
         return _seconds(lambda: BARE[format](content))
 
     bound = None if format in MORE else 10 if small else 5
-    yield _beside(f"Check of {format}", words, checked, bare, "by the bare library", bound)
+    yield _compared(f"Check of {format}", words, checked, bare, "by the bare library", bound)
     room = formats.find_format(format)
     assert room is not None
     older, parse = made(members - 1, "older"), room.load().parse
@@ -92,15 +92,15 @@ def _of_format(checker: DocumentChecker, format: str, words: str, size: int) -> 
 
         return _seconds(compare)
 
-    yield _beside(
+    yield _compared(
         f"Check of {format} and its compatibility", words, compared, by_hand, "in this process", 3 if small else 2
     )
     if format.startswith("avro"):
         name = "Check of avro/1.11 and its compatibility, Apache's checker"
-        yield _beside(name, words, compared, lambda: _apache(made(members, next(_marks)), older), "by avro", 5)
+        yield _compared(name, words, compared, lambda: _apache(made(members, next(_marks)), older), "by avro", 5)
 
 
-def _beside(
+def _compared(
     what: str, words: str, measured: Callable[[], float], floor: Callable[[], float], how: str, bound: float | None
 ) -> Figure:
     """Medians of turns taken by both, and of the ratio in each, because the machine's pace changes within seconds."""

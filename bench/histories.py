@@ -168,7 +168,7 @@ def _recorded(
     world: MemoryWorld,
     new_salt: NewSalt,
 ) -> HistoryStep:
-    """What a log has of a decision, which the world takes in."""
+    """What a log has of a decision, which is applied to the world."""
     decision = replace(decision, events=tuple(add_salts(decision.events, new_salt)))
     first = previous.last + 1
     facts = Interaction(

@@ -1,4 +1,4 @@
-"""One request with 10 groups of schemas and their documents, beside parsing it and inserting the rows it leaves."""
+"""One request with 10 groups of schemas and their documents, compared with parsing it and inserting its rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _floor(store: Store, body: bytes, rows: Rows) -> float:
 
 
 def _growth(place: Place, requests: int) -> Iterator[Figure]:
-    """The last tenth of the requests beside the first; each brings 1,000 schemas."""
+    """The last tenth of the requests compared with the first; each brings 1,000 schemas."""
     seconds = []
     with place.fresh() as (database, folder), serving(database, folder) as served:
         _post(served.url, samples.body(1, 1, start=9999))

@@ -1,6 +1,6 @@
 """Tables of a lake from segments: how fast they are written and verified, their size, and the memory that it takes.
 
-Beside each format is Spark's copy of the log to one Parquet table, without any table that is derived from it.
+Each format is compared with Spark's copy of the log to one Parquet table, without derived tables.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 
 
 def _speeds(what: str, events: int, run: Run, copy: Run) -> Iterator[Figure]:
-    """The speed and the memory of a command beside those of a copy. Both include the start of Spark."""
+    """The speed and the memory of a command, compared with those of a copy. Both include the start of Spark."""
     size = f"{events:,} events"
     measured, floor = f"{events / run.all:,.0f}/s", f"{events / copy.all:,.0f}/s copied"
     ratio = run.all / copy.all

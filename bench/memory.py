@@ -24,7 +24,7 @@ def peak(pid: int) -> int:
 
 
 def forget_peak(pid: int) -> None:
-    """Starts the peak anew at what is in memory now."""
+    """Resets the peak to what is in memory now."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 

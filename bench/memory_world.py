@@ -38,7 +38,7 @@ _NONE: Final = b""
 
 @dataclass(slots=True)
 class _Part:
-    """A Group with all entities in it, or what is beside Groups. It is forgotten as a whole.
+    """A Group with all entities in it, or what is outside of Groups. It is forgotten as a whole.
 
     collections: members by stream, by the collection's name. known: revision and hash by stream, those of deleted
     entities too. schemas: the rows of Versions as versions of subjects, by stream. streams: of a subject, by its name.

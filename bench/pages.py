@@ -1,4 +1,4 @@
-"""Pages of a registry with many schemas: their times beside the JSON of the same data, sizes (UI-18), first paints.
+"""Pages of a registry with many schemas: their times, compared with JSON of the same data, sizes (UI-18), first paints.
 
 The first paints need Chromium.
 """
@@ -85,7 +85,7 @@ PAGES: Final = (
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """The time of each page, the same beside its JSON where it shows one answer, and its size."""
+    """The time of each page, and of its JSON where it shows one answer, and its size."""
     groups = 10 if quick else 500
     headers = {"accept-encoding": "identity"}
     with (
@@ -104,7 +104,7 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
             bound = page.bound if place.name == "SQLite" else MOST_MILLISECONDS
             yield Figure(page.name, place.name, size, measured, "", milliseconds, Want.AT_MOST, bound, " ms")
             if page.answers:
-                name, floor = f"{page.name}, beside its JSON", f"{json_milliseconds:.1f} ms"
+                name, floor = f"{page.name}, compared with its JSON", f"{json_milliseconds:.1f} ms"
                 ratio = milliseconds / json_milliseconds
                 yield Figure(name, place.name, size, measured, floor, ratio, Want.AT_MOST, MOST_TIMES_JSON)
             paint = paints[page.name]

@@ -1,4 +1,4 @@
-"""Reading as of moments of the past, beside reading the present, over HTTP."""
+"""Reading as of moments of the past, compared with reading the present, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers of any make beside each other: the same requests to each, from a client process, in rounds that take turns.
+"""Servers of any make compared: the same requests to each, from a client process, in rounds that take turns.
 
 Each server has to speak the xRegistry HTTP API at its URL, and to have the Group type `schemagroups` with the Resource
 type `schemas`, as in the specification of schema registries. The measurement writes to it.

@@ -21,7 +21,7 @@ serving = partial(served.serving, within=("env",))
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A kind of store; `fresh()` gives the URL of an empty one and a folder beside it."""
+    """A kind of store; `fresh()` gives the URL of an empty one and a folder for files."""
 
     name: str
     fresh: Callable[[], AbstractContextManager[tuple[str, Path]]]

@@ -1,4 +1,4 @@
-"""Records a second of `annals publish`, beside the bare client that sends the same bytes to the same broker."""
+"""Records a second of `annals publish`, compared with the bare client that sends the same bytes to the same broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a Version's document and its details over HTTP, beside a constant JSON answer of the same server."""
+"""Reading a Version's document and its details over HTTP, compared with a constant JSON answer of the same server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuilding the read model from the log, beside reading the log, and how its cost grows with the events."""
+"""Rebuilding the read model from the log, compared with reading the log, and how its cost grows with the events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMAND: Final = WriteTree("/schemagroups", {}, WriteMethod.POST)
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """Events a second at each size, and the cost per event of the largest beside that of the smallest."""
+    """Events a second at each size, and the cost per event of the largest compared with that of the smallest."""
     costs = []
     for events in (2000, 20_000) if quick else (10_000, 100_000, 1_000_000):
         seconds, floor = _rebuilt(place, events)

@@ -1,4 +1,4 @@
-"""Replication: from a commit to a replica's reader by each dialect, catching up beside a rebuild, what readers cost."""
+"""Replication: from a commit to a replica's reader by each dialect, catching up, compared with a rebuild, readers."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def measure(place: Place, quick: bool) -> Iterator[Figure]:
 @contextmanager
 def _two(place: Place) -> Iterator[tuple[Registry, Registry]]:
     """A primary and a replica that have stores and do not run yet."""
-    with place.fresh() as (first, folder), place.fresh() as (second, beside), ExitStack() as stack:
+    with place.fresh() as (first, folder), place.fresh() as (second, other_folder), ExitStack() as stack:
         primary, replica = (
             Registry(folder / "primary", first, SEPARATE_PROCESS),
-            Registry(beside / "replica", second, SEPARATE_PROCESS),
+            Registry(other_folder / "replica", second, SEPARATE_PROCESS),
         )
         for registry in (primary, replica):
             stack.callback(registry.close)
@@ -163,7 +163,7 @@ def _percentile(taken: list[float], percent: int) -> float:
 
 
 def _caught_up(place: Place, events: int) -> Figure:
-    """A replica from position 0, from when its link is made until all is durable there, beside a local rebuild."""
+    """A replica from position 0, from the creation of its link until all is durable there, compared with a rebuild."""
     with _two(place) as (primary, replica):
         with closing(Store(primary.database)) as store:
             append(store, events)
@@ -196,7 +196,7 @@ def _cost(place: Place, seconds: int) -> Figure:
     numbers = count()
     with _two(place) as (primary, _):
         primary.start()
-        _rate(primary, 1, numbers)  # what is looked up once is at hand from here on
+        _rate(primary, 1, numbers)  # from here on, caches are warm
         alone, followed = [], []
         for _ in range(TURNS):  # in turns, because the machine's own pace changes within seconds
             alone.append(_rate(primary, seconds, numbers))

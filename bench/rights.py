@@ -1,4 +1,4 @@
-"""What a caller with roles at some places reads, beside what a caller with a role at the registry reads (ACC-72)."""
+"""What a caller with roles at some places reads, compared with a caller with a role at the registry (ACC-72)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ASKED: Final = {
 
 
 def measure(place: Place, quick: bool) -> Iterator[Figure]:
-    """One figure for each question and caller with places: its time beside that of a caller without."""
+    """One figure for each question and caller with places: its time compared with that of a caller without."""
     groups = 50 if quick else 500
     settings = {"ANNALS_TOKENS": dumps(TOKENS).decode()}
     with place.fresh() as (database, folder), serving(database, folder, **settings) as served:

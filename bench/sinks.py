@@ -1,4 +1,4 @@
-"""Events a second through the sinks of subscriptions, beside what is sent by the bare client of the same broker."""
+"""Events a second through the sinks of subscriptions, compared with the bare client of the same broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A receiver of webhooks that costs next to nothing, in a process of its own, and a bare client beside the sink."""
+"""A receiver of webhooks that costs next to nothing, in a process of its own, and a bare client to compare with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small writes over HTTP, from a client process, beside the cheapest known way to make the same promise.
+"""Small writes over HTTP, from a client process, compared with the cheapest known way to make the same promise.
 
 The floor puts one event and one row into a table each, in durable transactions that as many writes share as there are
 clients: no checks, no hashes, no HTTP.

@@ -26,7 +26,7 @@ WAIT_PARAMETERS: Final[dict[str, Schema]] = {
         "schema": {"type": "number", "minimum": 0},
     },
 }
-#: The statuses of a read whose position is invalid, and of one that has waited in vain.
+#: The statuses of a read whose position is invalid, and of one whose wait ends before the position is reached.
 _REFUSED: Final = ("400", "503")
 
 

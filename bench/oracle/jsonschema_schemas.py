@@ -195,6 +195,6 @@ def _older(found: dict[str, Any]) -> dict[str, Any]:
     if dependencies:
         found["dependencies"] = dependencies
     if "$ref" in found and len(found) > 1:
-        # Beside a reference nothing counts in these releases.
+        # In these releases, everything next to a reference is ignored.
         found["allOf"] = [*found.get("allOf", ()), {"$ref": found.pop("$ref")}]
     return found

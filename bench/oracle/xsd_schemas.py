@@ -40,7 +40,7 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def document(random: Random) -> dict[str, Any]:
-    """A root element, and the elements beside it that may be referred to."""
+    """A root element, and further global elements that it may refer to."""
     head = {"type": simple(random), "abstract": False, "block": "", "members": 1}
     return {"root": content(random, 2), "head": head, "named": {"block": "", "extended": random.random() < 0.7}}
 

@@ -1,7 +1,7 @@
 """The identity of a content: its key, which decides whether two schemas are equal, and its guid (CSR-407, CSR-413).
 
-The guid is that of Confluent's registry, an MD5 hash, so it does not decide about equality: whoever wants can make two
-texts with one.
+The guid is that of Confluent's registry, an MD5 hash, so it does not decide about equality: two texts with one MD5
+hash are easy to make.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class EntityProjection:
         max_behind = self._max_behind
         indexes_now = max_behind is not None and len(recorded) > max_behind  # because their leaves are in memory
         if indexes_now:
-            self._index.take_in(db, recorded[0][0] - 1)  # one statement cannot save two positions
+            self._index.add_events(db, recorded[0][0] - 1)  # one statement cannot save two positions
         removed_keys = remove_ranges(db, self._tables, events) if indexes_now else None
         counter = PhaseCounter(report_phase, "indexed", len(events))
         known_heads = dict(replaced or {})
@@ -137,7 +137,7 @@ class EntityProjection:
     ) -> bool:
         """Applies some events; returns whether any of them adds, changes or removes an xref.
 
-        removed_keys: of the entities without leaves in the index; None if the index takes in the events later.
+        removed_keys: of the entities without leaves in the index; None if the index follows later.
         """
         changes, streams = RowChanges(), _by_stream(events)
         previous_rows = self._previous_rows(db, streams, known_heads)

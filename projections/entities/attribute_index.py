@@ -4,8 +4,9 @@ It has a row for each leaf: the number of its path, its value and the id key of 
 entities with a value, or with a range of values, are a range of the table.
 
 The leaves of one entity are in many places of the index, each on a page of its own, and a commit writes every page that
-it changes. Many entities share these pages, so the index takes in a few hundred events at once. Until then, filters and
-sort orders take the entities that these events changed from their rows (`annals.projections.entities.changed_rows`).
+it changes. Many entities share these pages, so the index is updated for a few hundred events at once. Until then,
+filters and sort orders take the entities that these events changed from their rows
+(`annals.projections.entities.changed_rows`).
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ class AttributeIndex:
         self._name = index_name(name)
         self._tables = tables
         self._max_leaves = max_leaves
-        self._known_position = 0  # another process may have taken in more
+        self._known_position = 0  # another process may have written more
 
     def is_far_behind(self, position: int) -> bool:
         """Whether more than `MAX_BEHIND` events up to a position may be missing."""
         return position - self._known_position > MAX_BEHIND
 
     def catch_up(self, db: Database, position: int) -> None:
-        """Takes in all events up to a position, which must be that of the rows."""
-        if self.take_in(db, position):
+        """Writes the changes of all events up to a position, which must be that of the rows."""
+        if self.add_events(db, position):
             self.save_position(db, position)
 
-    def take_in(self, db: Database, position: int) -> bool:
+    def add_events(self, db: Database, position: int) -> bool:
         """`catch_up`, except that the caller has to save a position; returns whether there were events."""
         start = self.position(db) or 0
         if start >= position:

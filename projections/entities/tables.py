@@ -101,7 +101,7 @@ def add_primary_keys(connection: Connection, tables: Iterable[Table]) -> None:
 
 
 def pack(connection: Connection, tables: Iterable[Table]) -> None:
-    """Writes tables anew in the order of their primary keys, without the space of replaced rows and split pages.
+    """Rewrites tables in the order of their primary keys, without the space of replaced rows and split pages.
 
     On PostgreSQL only. No one else may use the tables.
     """

@@ -1,7 +1,7 @@
 """The log position of the state that the answer to a request shows.
 
-What reads or writes the registry notes the position; whoever answers the request finds it, also in an answer that
-refuses it. Threads note it for the request whose context they run in; elsewhere a note has no effect.
+What reads or writes the registry notes the position, and the response gets it, also if the request is refused. Threads
+note it for the request whose context they run in; elsewhere a note has no effect.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _META = "/meta"
 class EntityReferences:
     """The references of one moment. view: as the reader sees it. model: of the moment. schemas: those between schemas.
 
-    All iterators are in the order of the tree keys of `Reference.source`, and go on where they are told to.
+    All iterators are in the order of the tree keys of `Reference.source`, and continue after a given key.
     """
 
     def __init__(self, view: View, model: Model, schemas: SchemaReferences) -> None:

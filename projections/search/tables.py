@@ -25,7 +25,7 @@ METADATA: Final = MetaData()
 FORM: Final = 4
 _POSITION_NAME: Final = "search"
 
-#: The largest table that is written anew, which takes about ten seconds a gigabyte.
+#: The largest table that is rewritten, which takes about ten seconds a gigabyte.
 MAX_PACKED_BYTES: Final = 128 << 20
 #: How long new readers wait behind one that is being waited for. Longer than `deadlock_timeout`, after which PostgreSQL
 #: cancels its own vacuum of a table.
@@ -144,9 +144,10 @@ def save_position(db: Database, position: int) -> None:
 
 
 def pack(db: Database, name: str) -> None:
-    """Writes a table of PostgreSQL anew without the space of removed rows; readers of this table wait meanwhile.
+    """Rewrites a table of PostgreSQL without the space of removed rows; readers of this table wait until it is done.
 
-    For a transaction of its own. A table that others hold, or of more than `MAX_PACKED_BYTES`, stays as it is.
+    For a transaction of its own. A table that others hold, or of more than `MAX_PACKED_BYTES`, stays as it is. Rows
+    that were removed since the oldest open writer of the server began, in whatever database, keep their space.
     """
     (size,) = db.one(f"SELECT pg_total_relation_size('{name}')")
     if size <= MAX_PACKED_BYTES:

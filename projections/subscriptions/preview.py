@@ -96,7 +96,7 @@ class Preview:
         self, counts: PreviewCounts, end: int, events: Iterable[EventMessage], is_time_up: Callable[[], bool]
     ) -> None:
         """Counts messages up to a position, or up to an earlier one once time is up. Counts one position at least."""
-        for position, event_group in groupby(events, key=lambda told: told.message.position):
+        for position, event_group in groupby(events, key=lambda event: event.message.position):
             for each in event_group:
                 self._count_message(counts, each)
             counts.position = position

@@ -289,6 +289,6 @@ TABLES: Final = {
     table.name: table
     for table in (_LOG, _DOCUMENTS, _INTERACTIONS, _ENTITIES, _ENTITY_HISTORY, _CHANGES, _VERSIONS, _SCHEMA_FIELDS)
 }
-#: The tables of what a log does not say: how far deliveries and replicas were, each time that somebody looked.
+#: The tables of what a log does not have: the positions of deliveries and replicas, each time they were recorded.
 OBSERVATIONS: Final = {table.name: table for table in (_DELIVERIES, _REPLICATION)}
 ALL_TABLES: Final = TABLES | OBSERVATIONS

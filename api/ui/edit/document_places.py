@@ -14,7 +14,7 @@ _DECODER: Final = JSONDecoder(strict=False)
 def place_text(location: Mapping[str, Any], document: str = "") -> str:
     """A place that the API names, with its line and column in a document; without what is not known.
 
-    location: with `line`, or `pointer` in JSON, and `fragment`. document: empty if it is not at hand.
+    location: with `line`, or `pointer` in JSON, and `fragment`. document: empty if it is not known.
     """
     line, column = _line_and_column(location, document)
     parts = [f"line {line}"] if line else []

@@ -1,7 +1,7 @@
 """Compresses the states and documents that older programs have stored as they are, while the registry is in use.
 
 It goes from the newest state to the oldest, and through documents by their hashes: a batch in each transaction, which
-also records where it has come to. An interrupted run is continued by the next one, and several at once share the work.
+also records the progress. The next run continues an interrupted one, and several at once share the work.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _resource_image(resource: ResourceDraft, default: VersionDraft | None) -> tu
         default_attributes = _version_image(default, resource)
         private: dict[str, Any] = {"document": default.document}
     else:
-        assert stored is not None, "a new Resource has all its Versions at hand"
+        assert stored is not None, "all Versions of a new Resource are loaded"
         default_attributes = {name: value for name, value in stored.attributes.items() if name not in _RESOURCE_ONLY}
         private = {"document": stored.document}
     image = {

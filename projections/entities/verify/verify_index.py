@@ -143,10 +143,10 @@ def _stored_sum(db: Database) -> int:
 
 
 def _leaf_hash(path: tuple[str, str] | None, value: Any, key: Any) -> int:
-    """A number for a leaf: the sum of those of many leaves tells whether they are the same, in whatever order.
+    """A number for a leaf: equal sums mean that two sets of leaves are equal, in whatever order.
 
-    Python's own hash is keyed anew in each process, and ten times as fast as a cryptographic one. It is the same for a
-    text and for its bytes, hence the types. path: with its type.
+    Python's own hash has a new key in each process, and is ten times as fast as a cryptographic one. It is the same for
+    a text and for its bytes, hence the types. path: with its type.
     """
     return hash((path, value, key, value.__class__, key.__class__))
 
