@@ -1,5 +1,5 @@
-"""Tests: a folder for each room of the product, then what is about several rooms, and what tests share.
+"""Tests: a folder for each top-level folder of the product, and folders for tests of several of them.
 
-spec/ and conformance/ hold the rules of the specifications, end_to_end/ runs several rooms as processes, data/ has
-documents, support/ helpers.
+spec/ and conformance/ have the rules of the specifications, end_to_end/ runs several processes, data/ has documents,
+support/ has helpers.
 """

@@ -1,4 +1,4 @@
-"""Stores, the order of tests, how patient those are that make up their examples, and how Spark's Java is started."""
+"""Fixtures of stores, the order of tests, settings of hypothesis, and options of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.stores import (
 
 __all__ = ["postgres_server", "postgres_url", "quiet_postgres_url", "shared_store_url", "sqlite_url", "store_url"]
 
-# How long an example takes is a matter of the machine, and of what else it does.
+# No deadline: the time for an example depends on the machine and its load.
 settings.register_profile(
     "annals", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -38,18 +38,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # where the reports of all workers arrive
+    if not hasattr(config, "workerinput"):  # only in the main process, which gets the reports of all workers
         config.pluginmanager.register(ProgramCounts(config.getoption("--every-program")))
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # begins before tests are chosen by their markers, and ends after it
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # begins before pytest selects tests by markers, and ends after it
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Notes the programs of the tests, and orders the chosen ones so that programs start rarely.
+    """Records the programs of the tests, and orders the selected tests so that programs start rarely.
 
-    Each worker gets a run of tests that follow one another, as many as any other, and takes from the ends of other runs
-    what they have not begun. All tests of a program are at the beginning of one run, so that it starts once and not
-    once for each worker. Then come those that may take long, and the others in the order of files, whose fixtures are
-    made once.
+    Each worker gets a run of consecutive tests, all runs of the same length. A worker that has finished takes tests
+    from the ends of other runs. All tests of a program are at the beginning of one run, so that the program starts
+    once and not once for each worker. Tests with a timeout of their own follow, then the others in the order of files,
+    so that fixtures of files are created once.
     """
     mark_long(items)
     note_programs(items)
@@ -76,6 +76,6 @@ def _seconds_of_all(items: Iterable[pytest.Item]) -> float:
 
 
 def _seconds(item: pytest.Item) -> float:
-    """The time that a test may take, if it says so; otherwise a usual one."""
+    """The timeout of a test, or 5 seconds if it has none of its own."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 5.0

@@ -1,6 +1,7 @@
-"""Imports point one way, no files and no rooms import each other in a circle, and a class name stands for one thing.
+"""Imports point one way, there are no import cycles between files or folders, and class names are unique.
 
-domain <- commands <- projections <- api; spark_projections uses domain and projections.
+domain <- commands <- projections <- api; spark_projections uses domain and projections. A "room" is one of these
+top-level folders, or a folder directly below one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: The rooms that each room may import from, itself left out.
+#: The other rooms that each room may import from.
 INNER = {
     "domain": set(),
     "commands": {"domain"},
@@ -25,9 +26,9 @@ INNER = {
     "spark_projections": {"domain", "projections"},
     "api": {"domain", "commands", "projections"},
 }
-#: What the domain may import besides the standard library; formats/ may use libraries that parse a schema format.
+#: Packages that the domain may import in addition to the standard library; formats/ may also import parsers of schemas.
 PURE = {"pydantic", "pydantic_core", "orjson"}
-#: Modules through which the domain would reach a clock, chance, a file or a network.
+#: Modules that would give the domain access to a clock, randomness, files or the network.
 IMPURE = {
     *("asyncio", "http", "os", "pathlib", "random", "secrets", "socket", "sqlite3", "subprocess"),
     *("tempfile", "threading", "time", "urllib.request", "uuid"),
@@ -39,7 +40,7 @@ def modules(room: str) -> Iterator[Path]:
 
 
 def imports(file: Path) -> Iterator[str]:
-    """The name of each module that a file imports, wherever in the file it does; a room's without `annals.`."""
+    """The names of modules that a file imports, anywhere in the file, without the prefix `annals.`."""
     return (name.removeprefix("annals.") for name in absolute_imports(file))
 
 
@@ -53,7 +54,7 @@ def absolute_imports(file: Path) -> Iterator[str]:
 
 
 def test_annals_is_the_one_import_name() -> None:
-    """A module that is imported by two names exists twice, with two sets of classes."""
+    """A module that is imported by two names is loaded twice, with two sets of classes."""
     for room in (*INNER, "tests", "bench"):
         for file in modules(room):
             assert [name for name in absolute_imports(file) if name.split(".")[0] in INNER] == [], file
@@ -71,7 +72,7 @@ def test_rooms_import_inwards_only(room: str) -> None:
     wrong = [
         (file, name) for file, name in crossings(room) if (top := name.split(".")[0]) in INNER and top not in allowed
     ]
-    if room == "api":  # the console starts Spark, inside the verbs that need it
+    if room == "api":  # the console imports Spark's part inside the verbs that need it
         wrong = [
             (file, name)
             for file, name in wrong
@@ -80,7 +81,7 @@ def test_rooms_import_inwards_only(room: str) -> None:
     assert wrong == []
 
 
-#: The compiler of Protobuf is a program that reads files and writes to a descriptor; nothing else of it is seen.
+#: Runs the Protobuf compiler, which reads and writes files. It is the only file of the domain with side effects.
 COMPILER = "domain/formats/protobuf/protoc.py"
 
 
@@ -104,13 +105,13 @@ def test_nothing_outside_the_tests_imports_them() -> None:
         assert [found for found in crossings(room) if found[1].split(".")[0] in ("tests", "bench", "pytest")] == []
 
 
-#: Entries at the top of a room, `__init__.py` left out.
+#: The largest number of entries at the top of a room, without those that begin with `_`.
 MOST_ENTRIES = 18
 
 
 @cache
 def files() -> Mapping[str, Path]:
-    """The product's files by dotted name, a package by that of its folder."""
+    """The product's files by dotted module name; `__init__.py` has the name of its package."""
     found = {}
     for room in INNER:
         for file in modules(room):
@@ -119,7 +120,7 @@ def files() -> Mapping[str, Path]:
 
 
 def named(file: Path) -> Iterator[str]:
-    """The files that a file imports, also where they are named as members of their package."""
+    """The product's files that a file imports, including submodules imported as members of their package."""
     for node in ast.walk(ast.parse(file.read_text())):
         wanted: Iterable[str] = ()
         if isinstance(node, ast.Import):
@@ -133,13 +134,13 @@ def named(file: Path) -> Iterator[str]:
 
 
 def room_of(name: str) -> str:
-    """The room that a file is in: the folder below the top one, or the file itself where it is in none."""
+    """The second-level folder of a file, or the file itself if it is directly in a top-level folder."""
     parts = name.split(".")
     return ".".join(parts[:2])
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
-    """Members of one circle; empty where there is none."""
+    """The members of an import cycle; empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -187,12 +188,12 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert {name: found for name, found in defined.items() if len(found) > 1} == {}
 
 
-#: Where callers get their roles; elsewhere in api/, a caller is asked what it may do.
+#: The files that assign roles to callers. Other files of api/ may use only the methods of `Caller` and `decide`.
 MAKES_CALLERS = ("api/auth/", "api/cli/", "api/subscriptions/owner_rights.py", "api/subscriptions/endpoint.py")
 
 
 def test_routes_compare_no_roles() -> None:
-    # ACC-70: one function decides a command, and `Caller` says what one sees
+    # ACC-70: one function decides on commands, and `Caller` decides what a caller sees
     compared = [
         f"{name}: {ast.unparse(node)}"
         for name, file in files().items()

@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md: it names all folders, and the functions that a PUT calls, in their order."""
+"""docs/explanation/architecture.md names all folders, and the functions that a PUT calls, in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_files_that_are_named_are_there() -> None:
 
 
 class Calls:
-    """The functions of some steps in the order of their first calls, in any thread that starts meanwhile."""
+    """The functions of some steps in the order of their first calls, in this thread and those started in the block."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.made: list[Step] = []
@@ -55,12 +55,12 @@ class Calls:
 
 
 def test_a_put_goes_this_way(sqlite_url: str) -> None:
-    """Each function of the list is called, and for the first time in the order of the list."""
+    """Each function of the list is called, and the first calls are in the order of the list."""
     steps = [(str(Path(annals.__path__[0], file)), name) for file, name in _STEP.findall(TEXT)]
     assert len(steps) > 9
     create(sqlite_url)
     with Calls(steps) as calls, serving(sqlite_url) as api:
-        calls.made.clear()  # opening a registry may write as well
+        calls.made.clear()  # opening a registry may write too
         answer = api.send("PUT", "/dirs/d/files/f$details", {"name": "n"})
         made = list(calls.made)
     assert answer.status_code == 201, answer.text

@@ -1,4 +1,4 @@
-"""The hooks of pre-commit run what `make check` runs, and its command for links fails if one is dead."""
+"""The pre-commit hooks run the same commands as `make check`, whose link check fails if a link is dead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.serving import ROOT
 
-#: A site of one page, with the settings of the project's.
+#: The configuration of a site with one page, based on the project's.
 _SITE = f"""
 INHERIT: {ROOT}/mkdocs.yml
 docs_dir: docs
@@ -21,7 +21,7 @@ hooks: [{ROOT}/docs/generate/source_links.py]
 
 
 def commands(make: str) -> list[str]:
-    """What a call of make would run, where the environment is up to date."""
+    """The commands that a call of make would run if the environment is up to date."""
     call = [*make.split(), "--dry-run", "--no-print-directory", "--old-file=.venv/.dev", "VENV=.venv"]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
@@ -35,7 +35,7 @@ def test_hooks_run_what_make_check_runs() -> None:
 
 
 def test_hooks_check_the_whole_project() -> None:
-    """A changed name can make a link dead, or a type wrong, in a file that is not part of the commit."""
+    """A renamed identifier or heading can break a link or a type in a file that is not part of the commit."""
     (local,) = yaml.safe_load(ROOT.joinpath(".pre-commit-config.yaml").read_text())["repos"]
     for hook in local["hooks"]:
         assert hook["always_run"] and not hook["pass_filenames"], hook["id"]
@@ -44,7 +44,7 @@ def test_hooks_check_the_whole_project() -> None:
 
 @pytest.mark.parametrize(("page", "dead"), [("docs/README.md", True), ("README.md", True), ("README.md", False)])
 def test_check_links(page: str, dead: bool, tmp_path: Path) -> None:
-    """MkDocs is strict only about warnings that it logs, so it must not be quiet."""
+    """MkDocs in strict mode fails only for warnings that it logs, so the command must not use `--quiet`."""
     pytest.importorskip("mkdocs", reason="the extra docs is not installed")
     tmp_path.joinpath("docs").mkdir()
     for name in ("README.md", "docs/README.md"):

@@ -1,6 +1,6 @@
-"""Every place of the sources that can connect to somebody, and who says where to.
+"""Every file of the product that can open outgoing connections, and who chooses the address.
 
-Rules SUB-901, LEG-1108: an address that somebody else than the operator names goes by the guard of sinks.
+Rules SUB-901, LEG-1108: addresses that are not chosen by the operator are checked by the guard of sinks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from tests.test_architecture import ROOT, modules
 
 ROOMS: Final = ("domain", "commands", "projections", "spark_projections", "api")
-#: Modules that can connect, and functions of others that do.
+#: Modules that can connect, and functions of other modules that connect.
 MODULES: Final = frozenset(
     ("aiohttp", "boto3", "botocore", "fsspec", "ftplib", "grpc", "http.client", "httpcore", "httpx", "kafka", "nats")
 ) | {*("paho", "proton", "pyarrow.fs", "requests", "smtplib", "socket", "urllib.request", "urllib3", "websockets")}
@@ -23,11 +23,11 @@ FUNCTIONS: Final = frozenset(
     ("connect_tcp", "create_connection", "create_datagram_endpoint", "create_engine", "getaddrinfo", "open_connection")
 ) | {"open_unix_connection", "sock_connect"}
 
-#: To addresses that a `Resolver` gives, each connection anew.
+#: Connects to addresses that a `Resolver` returns, resolved again for each connection.
 GUARDED: Final = "guarded"
-#: To what a setting or an argument of a command names: whoever gives these may send the process anywhere.
+#: Connects to addresses in settings or arguments of commands. The operator may choose any address.
 OPERATOR: Final = "operator"
-#: Nowhere: names of errors and types, listening, or talking on a connection that another file has opened.
+#: Opens no connections: uses names of errors and types, listens, or uses a connection that another file has opened.
 NOWHERE: Final = "nowhere"
 
 SITES: Final = {
@@ -42,7 +42,7 @@ SITES: Final = {
     "commands/store/database/engine.py": OPERATOR,  # ANNALS_DATABASE
     "commands/store/filesystems.py": OPERATOR,  # the folders of archives and segments
     "projections/confluent_copy/rest_api.py": GUARDED,
-    "projections/kafka/cluster.py": GUARDED,  # but for `annals publish --kafka`
+    "projections/kafka/cluster.py": GUARDED,  # except for `annals publish --kafka`
     "projections/kafka/producer.py": NOWHERE,
     "projections/kafka/publisher.py": NOWHERE,
     "projections/kafka/topic_position.py": NOWHERE,
@@ -69,8 +69,8 @@ SITES: Final = {
     "spark_projections/read_model/load_sqlite.py": OPERATOR,  # `annals rebuild --engine spark --stage`
     "spark_projections/sources/remote_log.py": OPERATOR,  # `annals spark --from`
 }
-#: Where the resolver is made that all of a process share: a server, or a verb that copies schemas. `UncheckedResolver`,
-#: which refuses nothing, is in the tests.
+#: The files that create the resolver of a process: a server, or a verb that copies schemas. Only tests use
+#: `UncheckedResolver`, which refuses no address.
 _MADE: Final = {
     "DestinationGuard": {"api/subscriptions/wiring.py", "api/cli/confluent_copies/connections.py"},
     "UncheckedResolver": set[str](),
@@ -78,13 +78,13 @@ _MADE: Final = {
 
 
 def test_each_site_is_known() -> None:
-    """SUB-901: a new place that can connect has to say by which guard."""
+    """SUB-901: a new file that can connect must be listed with its guard."""
     assert {site for room in ROOMS for site in _sites(room)} == SITES.keys()
 
 
 @pytest.mark.parametrize("name", _MADE)
 def test_there_is_one_guard(name: str) -> None:
-    """SUB-901: what connects where others say is given the guard of the process, and no resolver of its own."""
+    """SUB-901: files that connect to addresses of others get the guard of the process, and create no resolver."""
     made = {
         str(file.relative_to(ROOT))
         for room in ROOMS
@@ -103,7 +103,7 @@ def _sites(room: str) -> Iterator[str]:
 
 
 def _imported(node: ast.AST) -> list[str]:
-    """What is imported, with the module before the name."""
+    """The imported names, each with its module."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""README's tour does what it says: its commands are run against a served registry and their outputs compared."""
+"""README's tour does what it says: its commands run against a served registry, and their outputs are compared."""
 
 from __future__ import annotations
 

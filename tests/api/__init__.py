@@ -1,1 +1,1 @@
-"""The wire formats: a folder for each room of `api/`."""
+"""The HTTP APIs and the command `annals`: a folder for each folder of `annals/api`."""

@@ -1,1 +1,1 @@
-"""The benchmarks: that their workloads do what they measure."""
+"""Tests of the benchmarks: their workloads do what they measure."""

@@ -1,4 +1,4 @@
-"""Generated logs are logs: a real registry that is asked for the same writes the same bytes."""
+"""Generated logs are real logs: a registry that executes the same commands writes the same bytes."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def history() -> list[HistoryStep]:
 
 
 @pytest.mark.long
-def test_a_registry_that_is_asked_for_the_same_writes_the_same_log(store_url: str, history: list[HistoryStep]) -> None:
-    # Facts, states, revisions, hashes: nothing between a request and the log is left out or done otherwise.
-    asked: list[tuple[Command, Context]] = []
-    for _ in History(EVENTS, on_command=lambda command, context: asked.append((deepcopy(command), context))):
+def test_a_registry_with_the_same_commands_writes_the_same_log(store_url: str, history: list[HistoryStep]) -> None:
+    # Facts, states, revisions and hashes are equal: the generator skips no step between a command and the log.
+    commands: list[tuple[Command, Context]] = []
+    for _ in History(EVENTS, on_command=lambda command, context: commands.append((deepcopy(command), context))):
         pass
-    turn = iter(asked)
-    now = [next(turn)[1]]  # the registry makes itself
+    turn = iter(commands)
+    now = [next(turn)[1]]  # `open_registry` executes the first command, which creates the registry
     settings = Settings(database=store_url, public_url=URL, registryid=REGISTRYID)
     registry = open_registry(
         settings, clock=lambda: now[0].now, new_id=lambda: now[0].xregcorrelationid, new_salt=salts(1)
@@ -96,7 +96,7 @@ def test_a_run_that_was_stopped_continues(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def _stop_after(count: int, write: Callable[..., None]) -> Callable[..., None]:
-    """As if someone stopped the process when it has written so often."""
+    """Interrupts the process, as a user does, after a number of writes."""
     calls = iter(range(count))
 
     def stop(*arguments: Any) -> None:

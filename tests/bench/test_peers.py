@@ -1,4 +1,4 @@
-"""Servers beside each other, here two of our own: each row has a rate for both."""
+"""Servers are compared with each other, here two Annals servers: there is a row for each workload and server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.serving import serving
 
 
 @pytest.mark.slow
-def test_servers_beside_each_other(tmp_path: Path) -> None:
+def test_servers_are_compared(tmp_path: Path) -> None:
     with (
         serving(f"sqlite:///{tmp_path}/one.db", tmp_path) as one,
         serving(f"sqlite:///{tmp_path}/other.db", tmp_path) as other,

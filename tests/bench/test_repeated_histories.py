@@ -1,4 +1,4 @@
-"""A repeated history is a log like any other, of the length that was asked for."""
+"""A repeated history is a valid log of the requested length."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_store_with_a_repeated_history_is_whole(store_url: str, repeated: Path
     assert [*verify_segments(open_folder(str(repeated)))] == []
     with closing(Store(store_url, public_url=URL)) as store:
         stock(store, open_folder(str(repeated)))
-        rebuild(store)  # fails unless the hashes of the entities add up to the log's
+        rebuild(store)  # fails unless the hashes of the entities add up to the state hash of the log
         assert [*verify_log(store), *verify_row_hashes(store), *verify_history(store)] == []
 
 

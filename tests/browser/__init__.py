@@ -1,1 +1,1 @@
-"""The pages in a real browser: what holds on all of them, and journeys."""
+"""The pages in a real browser: properties of all pages, and sequences of user actions."""

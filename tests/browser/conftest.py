@@ -1,4 +1,4 @@
-"""One browser, and one registry with a sample of everything, for all tests here."""
+"""One browser, and served registries with the sample, for all tests in this folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.browser import Walk, chromium, walking
 from tests.support.registries.sample import fill
 from tests.support.serving import serving
 
-#: What requests of the administrator of `admin_url` have.
+#: Request headers of the administrator and of a writer of `admin_url`.
 ADMIN: Final = {"Authorization": "Bearer admin-token"}
 WRITER: Final = {"Authorization": "Bearer other"}
 
 
-# Playwright runs an event loop in this thread, where other tests run their own.
+# Not for the whole session: Playwright runs an event loop in this thread, and tests of other folders run their own.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def sample_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the sample is served, which no test changes."""
+    """The URL of a registry with the sample. Tests do not change it."""
     home: Path = tmp_path_factory.mktemp("sample")
     with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
         fill(served.url)
@@ -37,7 +37,7 @@ def sample_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def admin_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the sample is served to callers with a token, and accepts API keys."""
+    """The URL of a registry with the sample that requires tokens and accepts API keys."""
     home: Path = tmp_path_factory.mktemp("admin")
     tokens = json.dumps({"admin-token": {"name": "alice", "role": "admin"}, "other": {"name": "bob", "role": "writer"}})
     settings = {"ANNALS_TOKENS": tokens, "ANNALS_API_KEYS": "true"}
@@ -62,7 +62,7 @@ def walk(browser: Browser, sample_url: str) -> Iterator[Walk]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a sample is served that the tests of one file change."""
+    """The URL of a registry with the sample that the tests of one file may change."""
     home: Path = tmp_path_factory.mktemp("changed")
     with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
         fill(served.url)
@@ -71,5 +71,5 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
 def has_scripts(request: pytest.FixtureRequest) -> bool:
-    """Whether the browser of a journey runs scripts; each journey is made with and without."""
+    """Whether the browser runs scripts. Each test with this fixture runs with and without scripts."""
     return bool(request.param)

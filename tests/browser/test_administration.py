@@ -1,4 +1,4 @@
-"""Journeys of administrators: API keys, grants, settings."""
+"""Pages of administrators: API keys, grants, settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.browser import NARROW, WIDE, Walk, axe_script, check_look, cl
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
-#: Pages for administrators alone.
+#: Pages for administrators only.
 PATHS: Final = ("keys", "grants", "settings")
 
 
@@ -46,7 +46,7 @@ def caller(url: str, key: str) -> httpx.Response:
 
 
 def test_a_key_from_beginning_to_end(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-16, UI-39, UI-59, UI-121: made, shown once, used, rotated with a grace time, revoked."""
+    """UI-16, UI-39, UI-59, UI-121: a key is created, shown once, used, rotated with a grace time, and revoked."""
     name = "build-" + request.node.callspec.id
     page = walk.go("/ui/keys")
     fill_in(page, Name=name, Groups="/schemagroups/team-*=writer\n\n/schemagroups/sensors = reader")
@@ -100,7 +100,7 @@ def test_refused_keys_keep_what_was_typed(walk: Walk, values: dict[str, str], fi
 
 
 def test_grants(walk: Walk) -> None:
-    """UI-39, UI-60: given, listed, and taken away."""
+    """UI-39, UI-60: a grant is created, listed, and revoked; a page of the past still lists it."""
     page = walk.go("/ui/grants")
     fill_in(page, Subject="caller:carol", Place="/schemagroups/sensors")
     choose_role(page, "writer")
@@ -131,7 +131,7 @@ def test_a_refused_grant(walk: Walk) -> None:
 
 
 def test_settings(walk: Walk) -> None:
-    """UI-61, UI-122: each setting with its source, and no secret."""
+    """UI-61, UI-122: the page lists each setting with its source, and no secret."""
     page = walk.go("/ui/settings")
     assert headings(page, "Settings") == ["Name", "Value", "Source", "Meaning"]
     shown = {name: rest for name, *rest in map(_cells, table(page, "Settings").locator("tbody tr").all())}
@@ -151,7 +151,7 @@ def _cells(row: Locator) -> list[str]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_others_are_refused(browser: Browser, admin_url: str, path: str) -> None:
-    """UI-17: pages for administrators are 403 for others, who have no link to them."""
+    """UI-17: pages for administrators are 403 for other callers, whose navigation has no link to them."""
     with walking(browser, admin_url, extra_http_headers=WRITER) as walk:
         page = walk.go(f"/ui/{path}")
         expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
@@ -160,7 +160,7 @@ def test_others_are_refused(browser: Browser, admin_url: str, path: str) -> None
 
 
 def test_a_reload_makes_no_key(admin_url: str) -> None:
-    """UI-16: the form leads on to a page, and no page takes a moment of the past for a write."""
+    """UI-16: the response to the form is a redirect, and a write with `asof` is refused."""
     form = {"name": "reloaded", "role": "reader"}
     made = httpx.post(f"{admin_url}/ui/keys", data=form, headers=ADMIN)
     assert made.status_code == 303 and "annals-new-key=annals_" in made.headers["set-cookie"]

@@ -1,4 +1,4 @@
-"""What holds on every page: accessibility, no complaint of the browser, no request elsewhere, no sideways scrolling."""
+"""Properties of every page: accessible, no console errors, no requests to other hosts, no horizontal scrolling."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_looks(looking: Walk, axe: str, path: str) -> None:
 
 @pytest.mark.parametrize("path", ALL)
 def test_without_scripts(browser: Browser, sample_url: str, path: str) -> None:
-    """UI-13, UI-20, UI-26: the page has its content, and the first link leads past the frame."""
+    """UI-13, UI-20, UI-26: the page has its content, and the first link skips to it."""
     with walking(browser, sample_url, java_script_enabled=False) as walk:
         page = walk.go(f"/ui/{path}")
         expect(page.locator("h1")).to_be_visible()
-        if page.get_by_role("alert").count():  # it has the focus, and what it is about
+        if page.get_by_role("alert").count():  # an alert has the focus
             expect(page.get_by_role("alert")).to_be_focused()
             return
         page.keyboard.press("Tab")
@@ -61,7 +61,7 @@ def test_without_scripts(browser: Browser, sample_url: str, path: str) -> None:
 
 
 def test_the_theme_stays(walk: Walk) -> None:
-    """UI-23: the choice holds on the next page."""
+    """UI-23: the choice also applies to the next page."""
     page = walk.go("/ui/")
     page.get_by_role("combobox", name="Theme", exact=True).select_option("Dark")
     assert walk.go("/ui/?asof=20").evaluate("document.documentElement.dataset.theme") == "Dark"

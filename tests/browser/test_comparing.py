@@ -1,4 +1,4 @@
-"""Journeys that compare: two Versions, one entity at two moments, by text, meaning and attributes."""
+"""Pages that compare two Versions, or one entity at two moments, by text, meaning and attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
 GROUP: Final = "schemagroups/sensors/schemas"
 READING: Final = f"{GROUP}/reading"
-#: Versions of a schema in many lines: some fields, then others.
+#: Two Versions of a schema with many lines. The second has another enum value and one more property.
 FIELDS: Final[dict[str, dict[str, Any]]] = {
     "1": {**{f"f{number}": {"type": "string"} for number in range(10)}, "state": {"enum": ["new"]}},
     "2": {
@@ -60,14 +60,14 @@ def follow(page: Page, name: str) -> None:
 
 
 def changes(page: Page) -> list[list[str]]:
-    """What changed, where, and the three verdicts."""
+    """The kind of each change, its path, and the three verdicts."""
     return [
         [row[0], row[1].split("\n")[0], *(cell.split(" ")[0] for cell in row[-3:])] for row in rows(page, "Changes")
     ]
 
 
 def test_two_versions(walk: Walk) -> None:
-    """UI-47, UI-90 to UI-92: by default the default Version and its ancestor; all of it is in the URL."""
+    """UI-47, UI-90 to UI-92: the default Version is compared with its ancestor; all choices are in the URL."""
     page = walk.go(f"/ui/compare/{GROUP}/order")
     expect(page.get_by_role("heading", level=1)).to_have_text("Compare")
     expect(page.get_by_role("combobox", name="Left version", exact=True)).to_have_value("1")
@@ -99,7 +99,7 @@ def test_two_versions(walk: Walk) -> None:
 
 
 def test_the_meaning_is_that_of_the_api(walk: Walk) -> None:
-    """UI-93: the page, its files and its link "Raw JSON" show what clients get."""
+    """UI-93: the page, its CSV file and its link "Raw JSON" have the same changes as the API."""
     page = walk.go(f"/ui/compare/{READING}?left=1&right=3&of=meaning")
     raw = page.get_by_role("link", name="Raw JSON", exact=True).get_attribute("href")
     found = httpx.get(str(raw)).json()
@@ -111,7 +111,7 @@ def test_the_meaning_is_that_of_the_api(walk: Walk) -> None:
 
 
 def test_two_moments(walk: Walk, url: str) -> None:
-    """UI-90, UI-94: an entity is compared with what it was; without a moment the page asks for one."""
+    """UI-90, UI-94: an entity is compared with its past state; without a moment the page asks for one."""
     page = walk.go("/ui/compare/schemagroups/sensors")
     expect(page.get_by_role("status").filter(has_text="Give a left moment")).to_be_visible()
     expect(page.get_by_role("combobox", name="Left version", exact=True)).to_have_count(0)
@@ -127,7 +127,7 @@ def test_two_moments(walk: Walk, url: str) -> None:
 
 
 def test_what_cannot_be_compared(walk: Walk) -> None:
-    """UI-27, UI-91: pages say why, and keep what was filled in."""
+    """UI-27, UI-91: pages explain why there is no difference to show."""
     page = walk.go(f"/ui/compare/{GROUP}/picture?of=meaning")
     expect(page.get_by_role("alert")).to_contain_text("PNG")
     page = walk.go(f"/ui/compare/{GROUP}/picture")
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared(walk: Walk) -> None:
 
 
 def test_selected_versions(walk: Walk) -> None:
-    """UI-75: two Versions chosen on the page of their Resource."""
+    """UI-75: two Versions are selected on the page of their Resource."""
     page = walk.go(f"/ui/explore/{READING}")
     for id in ("1", "3"):
         page.get_by_role("checkbox", name=f"Select {id}", exact=True).check()
@@ -152,7 +152,7 @@ def test_selected_versions(walk: Walk) -> None:
 
 
 def test_the_past(walk: Walk, url: str) -> None:
-    """UI-37, UI-90: with `asof`, now is that moment."""
+    """UI-37, UI-90: `asof` replaces the present in a comparison."""
     history = httpx.get(f"{url}/-/history/schemagroups/sensors").json()
     first, last = history[0]["xregcorrelationid"], history[-1]["xregcorrelationid"]
     page = walk.go(f"/ui/compare/schemagroups/sensors?asof={last}&leftasof={first}")

@@ -1,4 +1,4 @@
-"""Controls and regions have the roles and names by which people and programs find them."""
+"""Controls and regions have roles and names by which users and programs find them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Role = Literal[
 _SCHEMAS: Final = "explore/schemagroups/sensors/schemas"
 _ODD: Final = "odd:name@x~y.z"
 CONTROLS: Final[dict[str, tuple[tuple[_Role, str], ...]]] = {
-    # UI-42: a collection has a filter, orders and pages
+    # UI-42: a collection has a filter, sort links and pages
     _SCHEMAS: (
         ("heading", "schemas"),
         ("textbox", "Filter"),
@@ -39,9 +39,9 @@ CONTROLS: Final[dict[str, tuple[tuple[_Role, str], ...]]] = {
         ("button", "Preview over the past"),
         ("button", "Save"),
     ),
-    # UI-58: capabilities are one text
+    # UI-58: capabilities are edited as one text
     "capabilities": (("textbox", "Capabilities"), ("button", "Preview changes"), ("button", "Save")),
-    # UI-73, UI-76: regions of an entity
+    # UI-73, UI-76: an entity has these regions
     "explore/schemagroups/empty": (("region", "Attributes"), ("region", "Deprecation")),
 }
 
@@ -55,7 +55,7 @@ def test_a_control_is_found_by_its_role_and_name(walk: Walk, path: str, role: _R
 
 
 def test_marks_are_words(walk: Walk) -> None:
-    # UI-24: no mark is a colour alone
+    # UI-24: marks are not shown by colour alone
     versions = walk.go(f"/ui/{_SCHEMAS}/reading").get_by_role("table", name="Versions")
     expect(versions.get_by_role("row").filter(has_text="3").last).to_contain_text("Default")
     groups = walk.go("/ui/explore/schemagroups").get_by_role("table", name="schemagroups")
@@ -63,7 +63,7 @@ def test_marks_are_words(walk: Walk) -> None:
 
 
 def test_odd_ids_work_in_each_link(walk: Walk) -> None:
-    # UI-67: characters of ids that mean something in URLs, and names in any script
+    # UI-67: ids may contain reserved characters of URLs, names any characters
     page = walk.go(f"/ui/{_SCHEMAS}")
     page.get_by_role("link", name=_ODD, exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(_ODD)
@@ -76,7 +76,7 @@ def test_odd_ids_work_in_each_link(walk: Walk) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Edit {_ODD}")
 
 
-#: All pages of the present without a name in their path; an export is a file.
+#: All pages without `asof` and without parameters in their path; an export is a file.
 PRESENT: Final = [
     route.template
     for route in PAGES.routes
@@ -86,14 +86,14 @@ PRESENT: Final = [
 
 @pytest.mark.parametrize("path", PRESENT)
 def test_a_page_without_a_past_says_so(walk: Walk, path: str) -> None:
-    # UI-38: the form of the moment has no controls there
+    # UI-38: the form "As of" has no controls on these pages
     form = walk.go(f"/ui/{path}").get_by_role("form", name="As of")
     expect(form).to_contain_text("Shows the present")
     expect(form.get_by_role("slider")).to_have_count(0)
 
 
 def test_the_page_of_sign_in(walk: Walk, admin_url: str) -> None:
-    # UI-63: a field for each kind of credential that the server takes
+    # UI-63: a field for each kind of credential that the server accepts
     assert walk.page.context.browser is not None
     with walking(walk.page.context.browser, admin_url) as stranger:
         page = stranger.go("/ui/login?next=/ui/timeline")
@@ -103,8 +103,8 @@ def test_the_page_of_sign_in(walk: Walk, admin_url: str) -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")
 
 
-def test_scripts_are_small_and_kept_for_good(walk: Walk) -> None:
-    # UI-68: a hash in each path, kept for good, and 200 KiB together
+def test_scripts_are_small_and_cached_forever(walk: Walk) -> None:
+    # UI-68: scripts are cached forever, by paths with a hash, and have at most 200 KiB in total
     sizes = dict[str, int]()
 
     def note(answer: Response) -> None:

@@ -1,4 +1,4 @@
-"""Subscriptions and links in a browser: their pages with deliveries that failed, and a replay by keyboard."""
+"""Subscriptions and links in a browser: their pages after failed deliveries, and a replay by keyboard."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_looks(browser: Browser, delivered: Delivered, axe: str, scheme: Any, wi
 
 
 def test_a_replay_by_keyboard(browser: Browser, delivered: Delivered) -> None:
-    """UI-13, UI-20, UI-112: without scripts, only with keys."""
+    """UI-13, UI-20, UI-112: a replay works without scripts and with the keyboard alone."""
     with walking(browser, delivered.url, extra_http_headers=AUTHORIZATION, java_script_enabled=False) as walk:
         page = walk.go(f"/ui/subscriptions/{delivered.id}")
         page.get_by_role("spinbutton", name="From position", exact=True).fill("1")
@@ -117,7 +117,7 @@ def test_a_replay_by_keyboard(browser: Browser, delivered: Delivered) -> None:
 
 
 def test_dead_letters_and_pauses(browser: Browser, delivered: Delivered) -> None:
-    """UI-55: controls by role and name."""
+    """UI-55: the page has controls, by role and name, for deliveries, dead letters, pause and resume."""
     with walking(browser, delivered.url, extra_http_headers=AUTHORIZATION) as walk:
         page = walk.go(f"/ui/subscriptions/{delivered.id}")
         expect(page.get_by_role("region", name="Delivery state", exact=True)).to_be_visible()
@@ -132,7 +132,7 @@ def test_dead_letters_and_pauses(browser: Browser, delivered: Delivered) -> None
 
 
 def test_times_of_a_link_that_fails(browser: Browser, delivered: Delivered) -> None:
-    """UI-113: moments are times, not numbers."""
+    """UI-113: the page shows a time, not a number."""
     with walking(browser, delivered.url, extra_http_headers=AUTHORIZATION) as walk:
         time_of_failure = walk.page.get_by_role("region", name="State", exact=True).get_by_role("time")
         until(lambda: walk.go("/ui/links/copy") and time_of_failure.count() == 1)

@@ -1,4 +1,4 @@
-"""Journeys that change the registry: make, check, preview, save, conflict, delete, restore."""
+"""Pages that change the registry: create, check, preview, save, conflict, delete, restore."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def walk(browser: Browser, url: str, has_scripts: bool) -> Iterator[Walk]:
 
 
 def test_making_a_schema(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-16, UI-44, UI-80, UI-83: previewed without a trace, saved with a status, and shown."""
+    """UI-16, UI-44, UI-80, UI-83: a preview records nothing; a save shows a status and the new entity."""
     group = "made" + request.node.callspec.id.replace("-", "")
     page = walk.go("/ui/explore/schemagroups")
     click(page, "link", "Create schemagroup")
@@ -50,7 +50,7 @@ def test_making_a_schema(walk: Walk, request: pytest.FixtureRequest) -> None:
 
 
 def test_refusals_keep_the_input(walk: Walk) -> None:
-    """UI-26, UI-81: at the field, with an alert that has the focus and leads to it."""
+    """UI-26, UI-81: the error is shown at the field, and an alert has the focus and links to the field."""
     page = walk.go(f"/ui/edit{SCHEMA}")
     fill_in(page, name="kept", labels="{", Document='{"type": "record"')
     click(page, "button", "Save")
@@ -69,7 +69,7 @@ def test_refusals_keep_the_input(walk: Walk) -> None:
 
 
 def test_nothing_to_save(walk: Walk) -> None:
-    """UI-16: a form that changes nothing writes nothing, whatever its document looks like."""
+    """UI-16: saving an unchanged form writes nothing, whatever the format of the document."""
     before = head(walk.url)
     for path in (SCHEMA, f"{SCHEMA}/versions/1", "/schemagroups/sensors", "/endpoints/telemetry", "/"):
         page = walk.go(f"/ui/edit{path}")
@@ -79,7 +79,7 @@ def test_nothing_to_save(walk: Walk) -> None:
 
 
 def test_conflict(walk: Walk) -> None:
-    """UI-84: what one side has changed is taken, where both have one chooses, and lines of documents merge."""
+    """UI-84: changes of one side are merged, the user chooses where both changed, and documents merge by lines."""
     path = "/schemagroups/sensors/schemas/alarm"
     lines = [f'"p{number}": {{"type": "string"}}' for number in range(8)]
     text = '{\n"type": "object",\n"properties": {\n' + ",\n".join(lines) + "\n}\n}\n"
@@ -109,7 +109,7 @@ def test_conflict(walk: Walk) -> None:
 
 
 def test_delete_and_restore(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-45, UI-46, UI-85, UI-86: what goes with it is listed, the id confirms, and the past comes back."""
+    """UI-45, UI-46, UI-85, UI-86: a deletion lists descendants and needs the id to confirm; a restore undoes it."""
     group = "gone" + request.node.callspec.id.replace("-", "")
     schema = {"format": "JsonSchema/draft-07", "schema": {"type": "string"}}
     body = {group: {"schemas": {"a": schema, "b": schema}}}
@@ -136,7 +136,7 @@ def test_delete_and_restore(walk: Walk, request: pytest.FixtureRequest) -> None:
 
 
 def test_check_while_typing(browser: Browser, url: str) -> None:
-    """UI-82: half a second after typing, the last text counts, and nothing is written."""
+    """UI-82: half a second after typing, the last text is checked, and nothing is written."""
     with walking(browser, url) as walk:
         page, before = walk.go(f"/ui/new{SCHEMA}/versions"), head(url)
         result = page.get_by_role("region", name="Check result", exact=True)
@@ -150,24 +150,24 @@ def test_check_while_typing(browser: Browser, url: str) -> None:
 
 
 def test_the_model(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-57, UI-70, UI-120: previewed as lines and events; a new type is there at the next load."""
+    """UI-57, UI-70, UI-120: a preview shows lines and events; after a save, pages have the new type."""
     plural = "things" + request.node.callspec.id.replace("-", "")
     source = httpx.get(f"{walk.url}/modelsource").json()
-    kept = source["groups"]
+    groups = source["groups"]
     page = walk.go("/ui/model")
     text = page.get_by_role("textbox", name="Model source", exact=True)
-    removed = {"groups": {name: kept[name] for name in kept if name != "schemagroups"}}
+    removed = {"groups": {name: groups[name] for name in groups if name != "schemagroups"}}
     text.fill(json.dumps(removed))
     before = head(walk.url)
     click(page, "button", "Preview changes")
     expect(page.get_by_role("alert")).to_contain_text("non-compliant")
     misfits = page.get_by_role("region", name="Entities that would not fit", exact=True)
     expect(misfits.get_by_role("link", name="/schemagroups/sensors", exact=True)).to_be_visible()
-    text.fill(json.dumps({"groups": {**kept, plural: {"singular": f"{plural}x", "oops": 1}}}))
+    text.fill(json.dumps({"groups": {**groups, plural: {"singular": f"{plural}x", "oops": 1}}}))
     click(page, "button", "Save")
     expect(page.get_by_role("alert")).to_contain_text(f"groups.{plural}.oops")
     type = {"singular": f"{plural}x", "resources": {"parts": {"singular": "part", "hasdocument": False}}}
-    text.fill(json.dumps({"groups": {**kept, plural: type}}))
+    text.fill(json.dumps({"groups": {**groups, plural: type}}))
     click(page, "button", "Preview changes")
     expect(page.get_by_role("table", name="Text difference", exact=True)).to_contain_text(f'"{plural}": {{')
     expect(page.get_by_role("region", name="Events to be recorded", exact=True)).to_contain_text("/model")
@@ -183,7 +183,7 @@ def test_the_model(walk: Walk, request: pytest.FixtureRequest) -> None:
 
 
 def test_a_changed_model_conflicts(walk: Walk) -> None:
-    """UI-57: a model that another request has changed meanwhile is not overwritten."""
+    """UI-57: a save does not silently overwrite a model that another request has changed since the page was loaded."""
     page = walk.go("/ui/model")
     source = httpx.get(f"{walk.url}/modelsource").json()
     httpx.put(f"{walk.url}/modelsource", json={**source, "description": f"of {head(walk.url)}"}).raise_for_status()

@@ -1,4 +1,4 @@
-"""Journeys that read: the form "As of", lists by filter, order and page, entities with their Versions and documents."""
+"""Reading pages: the form "As of", lists with filter, order and pages, entities with their Versions and documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ids(page: Page, name: str = "schemas") -> list[str]:
 
 
 def test_the_way_down(walk: Walk) -> None:
-    """UI-35, UI-41 to UI-43: from the Group types to a Version, and back up by the breadcrumbs."""
+    """UI-35, UI-41 to UI-43: links lead from the Group types to a Version, and breadcrumbs back up."""
     page = walk.go("/ui/")
     click(page, "link", "Explore")
     click(page, "link", "schemagroups")
@@ -45,7 +45,7 @@ def test_the_way_down(walk: Walk) -> None:
 
 
 def test_lists(walk: Walk) -> None:
-    """UI-15, UI-71, UI-72: filter, order and page are in the URL; all members come once."""
+    """UI-15, UI-71, UI-72: filter, order and page are in the URL; the pages list each member once."""
     page = walk.go(f"{SENSORS}/schemas?limit=2")
     whole = sorted(httpx.get(f"{walk.url}/schemagroups/sensors/schemas").json(), key=str.casefold)
     first = ids(page)
@@ -74,7 +74,7 @@ def test_lists(walk: Walk) -> None:
 
 
 def test_documents(walk: Walk) -> None:
-    """UI-29, UI-74: text is highlighted and never run; of other bytes the first ones are shown."""
+    """UI-29, UI-74: texts are shown and never executed; of binary documents the first bytes are shown."""
     page = walk.go(f"{SENSORS}/schemas/alarm")
     document = page.get_by_role("region", name="Document", exact=True)
     expect(document).to_contain_text('"properties"')
@@ -90,7 +90,7 @@ def test_documents(walk: Walk) -> None:
 
 
 def test_messages(walk: Walk) -> None:
-    """UI-78: each value of a message with the base that it is from; an endpoint with its messages."""
+    """UI-78: each value of a message links to the base that defines it; an endpoint lists its messages."""
     page = walk.go("/ui/explore/messagegroups/sensors/messages/reading")
     row = page.get_by_role("row").filter(has_text="/envelopemetadata/type/value")
     expect(row).to_contain_text("com.example.reading")
@@ -103,7 +103,7 @@ def test_messages(walk: Walk) -> None:
 
 
 def test_the_past(walk: Walk) -> None:
-    """UI-32, UI-36, UI-37: a position or a time, links that keep it, no writes, and the way back to now."""
+    """UI-32, UI-36, UI-37: pages of the past have links that preserve the position, no writes, and a link to now."""
     page = walk.go(SENSORS)
     group = httpx.get(f"{walk.url}/-/history/schemagroups/sensors").json()
     created = group[0]["position"]
@@ -125,7 +125,7 @@ def test_the_past(walk: Walk) -> None:
 
 
 def test_the_slider(walk: Walk) -> None:
-    """UI-36: moved by arrow keys, it says where it is, and Enter goes there."""
+    """UI-36: arrow keys move the slider, it announces its position, and Enter opens that position."""
     page = walk.go("/ui/")
     slider = page.get_by_role("slider", name="Log position", exact=True)
     head = int(slider.input_value())
@@ -137,7 +137,7 @@ def test_the_slider(walk: Walk) -> None:
 
 
 def test_times_are_local(browser: Browser, sample_url: str) -> None:
-    """UI-25, UI-36: shown in the zone of the browser, with its name; the form takes local times, too."""
+    """UI-25, UI-36: times are shown in the browser's time zone, with its name; the form accepts local times."""
     time = httpx.get(f"{sample_url}/-/log/head").json()["time"]
     with walking(browser, sample_url, timezone_id="Asia/Tokyo") as walk:
         check_local_times(walk, time)

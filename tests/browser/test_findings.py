@@ -41,7 +41,7 @@ def entities(page: Page) -> list[str]:
 
 
 def test_findings(walk: Walk) -> None:
-    """UI-52, UI-96: all findings in pages; path, level and rule narrow them; downloads have all."""
+    """UI-52, UI-96: the pages list all findings; path, level and rule filter them; downloads have all matching rows."""
     every = httpx.get(f"{walk.url}/-/findings").json()["findings"]
     page = walk.go("/ui/findings?limit=4")
     assert page.get_by_role("columnheader").all_inner_texts() == ["Level", "Rule", "Entity", "Text"]

@@ -1,4 +1,4 @@
-"""Journeys through what happened: the timeline, an interaction, and back to a past moment."""
+"""Pages of the history: the timeline, an interaction, and links to past moments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ids(url: str, **query: str) -> list[str]:
 
 
 def test_all_pages_of_the_timeline(walk: Walk) -> None:
-    """UI-48, UI-72, UI-95: each interaction once, newest first, forward and back."""
+    """UI-48, UI-72, UI-95: the pages list each interaction once, newest first, forward and back."""
     page = walk.go("/ui/timeline?limit=4")
     for name in ("Time", "Caller", "Command", "Entities", "Correlation id"):
         expect(table(page, "Interactions").get_by_role("columnheader", name=name, exact=True)).to_be_visible()
@@ -73,7 +73,7 @@ def test_all_pages_of_the_timeline(walk: Walk) -> None:
 
 
 def test_filters(walk: Walk) -> None:
-    """UI-48, UI-96: path, caller, id and times select rows, and downloads have all of them."""
+    """UI-48, UI-96: path, caller, id and times filter rows, and downloads have all matching rows."""
     page = walk.go("/ui/timeline")
     page.get_by_role("textbox", name="Caller", exact=True).fill("nobody")
     click(page, "button", "Apply")
@@ -94,7 +94,7 @@ def test_filters(walk: Walk) -> None:
 
 
 def test_times_are_those_of_the_browser(browser: Browser, url: str) -> None:
-    """UI-15, UI-36: what is typed is in the zone of the browser, the URL has UTC, and the field shows it again."""
+    """UI-15, UI-36: a typed time is in the browser's time zone, the URL has UTC, and the field keeps the local time."""
     with walking(browser, url, timezone_id="Asia/Kolkata") as walk:
         page = walk.go("/ui/timeline")
         page.get_by_label("From", exact=True).fill("2020-01-01T05:30:00")
@@ -105,7 +105,7 @@ def test_times_are_those_of_the_browser(browser: Browser, url: str) -> None:
 
 
 def test_revisions_lead_to_the_past(walk: Walk) -> None:
-    """UI-86, UI-95: the links of a row are about the end of its interaction."""
+    """UI-86, UI-95: the links of a row use the last position of its interaction."""
     page = walk.go("/ui/timeline")
     page.get_by_role("textbox", name="Path", exact=True).fill(GROUP)
     click(page, "button", "Apply")
@@ -121,7 +121,7 @@ def test_revisions_lead_to_the_past(walk: Walk) -> None:
 
 
 def test_deleted_entities_are_found(walk: Walk) -> None:
-    """UI-37, UI-86: a missing page leads to the timeline, whose rows bring the entity back."""
+    """UI-37, UI-86: the page "Not found" links to the timeline, whose rows can restore the entity."""
     page = walk.go("/ui/explore/schemagroups/gone")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
     page.locator("main").get_by_role("link", name="Timeline", exact=True).click()
@@ -130,7 +130,7 @@ def test_deleted_entities_are_found(walk: Walk) -> None:
 
 
 def test_an_interaction(walk: Walk) -> None:
-    """UI-49, UI-97: its events with before and after, its hashes, and the registry at its end."""
+    """UI-49, UI-97: the page shows events with before and after, hashes, and a link to the registry at its end."""
     interaction = httpx.get(f"{walk.url}/-/interactions?order=desc&limit=3").json()[-1]
     page = walk.go(f"/ui/interactions/{interaction['xregcorrelationid']}")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Interaction {interaction['xregcorrelationid']}")

@@ -1,4 +1,4 @@
-"""Pages of what is large, and of texts with markup: all stay small, fit the window, and run nothing."""
+"""Pages of large entities and of texts with markup have a bounded size, fit the window, and execute no content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(400), pytest.mar
 
 _GROUP: Final = "schemagroups/hostile"
 _SCHEMA: Final = f"{_GROUP}/schemas"
-#: Pages of one entity, and those of many rows.
+#: Pages of one entity, and pages with many rows.
 ENTITIES: Final = (
     f"explore/{_GROUP}",
     *(f"explore/{_SCHEMA}/{id}" for id in ("marks", "nested", "quotes", "longer", "markup", "lines", "attributes")),
@@ -64,14 +64,14 @@ def hostile_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def largest(hostile_url: str) -> str:
-    """The correlation id of the interaction with most events."""
+    """The correlation id of the interaction with the most events."""
     found = httpx.get(f"{hostile_url}/-/interactions").json()
     return str(max(found, key=lambda each: each["last"] - each["first"])["xregcorrelationid"])
 
 
 @pytest.mark.parametrize("path", [*ENTITIES, *LISTS])
 def test_pages_are_bounded(hostile_url: str, largest: str, path: str) -> None:
-    """UI-18: 1 MB of HTML at most, 150 kB for a list of 50 rows; and what is cut leads to the whole."""
+    """UI-18: a page has at most 1 MB of HTML, a list of 50 rows at most 150 kB."""
     answer = httpx.get(f"{hostile_url}/ui/{path.format(id=largest)}", timeout=30)
     assert answer.status_code == 200, answer.text[:2000]
     assert len(answer.content) <= (MAX_LIST if path in LISTS else MAX_PAGE)
@@ -79,7 +79,7 @@ def test_pages_are_bounded(hostile_url: str, largest: str, path: str) -> None:
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_nothing_runs_or_is_too_wide(browser: Browser, hostile_url: str, largest: str, width: int) -> None:
-    """UI-22, UI-29: texts of clients are shown as they are, within the window."""
+    """UI-22, UI-29: texts of clients are shown and not interpreted, and fit the window."""
     with walking(browser, hostile_url, viewport={"width": width, "height": 800}) as walk:
         for path in (*ENTITIES, *LISTS):
             page = walk.go(f"/ui/{path.format(id=largest)}")

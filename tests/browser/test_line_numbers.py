@@ -1,4 +1,4 @@
-"""Line numbers beside documents: those that are read, and those in editors."""
+"""Line numbers next to documents, on pages that show them and in editors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
 SCHEMAS: Final = "schemagroups/sensors/schemas"
 _MESSAGE: Final = "message Reading%d {\n  string id = 1; // " + HOSTILE + "\n  double t = 2;\n}\n"
-#: Documents of 40 messages, of which the lines of one are longer than any window.
+#: A document of 40 messages.
 PROTO: Final = 'syntax = "proto3";\n' + "".join(_MESSAGE % number for number in range(40))
-#: The documents of each language with a text that is coloured in it.
+#: By name: format, media type and text of a document, and a part of the text that is highlighted. One has a line that
+#: is longer than any window.
 LANGUAGES: Final = {
     "proto": ("Protobuf/3", "text/plain", PROTO, "message"),
     "tree": ("Other/2", "application/xml", f'<?xml version="1.0"?>\r\n<a b="{"x" * 900}">\r\n</a>', "<a"),
@@ -51,7 +52,7 @@ def editor(page: Page) -> Locator:
 
 
 def numbers(page: Page) -> list[int]:
-    """Those that are drawn beside the editor."""
+    """The line numbers next to the editor."""
     page.wait_for_timeout(100)
     return [int(each) for each in page.locator(".gutter").inner_text().split()]
 
@@ -63,7 +64,7 @@ def is_scrolled_sideways(page: Page) -> bool:
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_documents_to_read(browser: Browser, url: str, has_scripts: bool, name: str) -> None:
-    """UI-13, UI-29, UI-74: a number for each line, and colours; neither is part of the text."""
+    """UI-13, UI-29, UI-74: each line has a number, and texts are highlighted; neither changes the text."""
     _, _, text, coloured = LANGUAGES[name]
     with walking(browser, url, java_script_enabled=has_scripts) as walk:
         page = walk.go(f"/ui/explore/{SCHEMAS}/{name}")
@@ -80,7 +81,7 @@ def test_documents_to_read(browser: Browser, url: str, has_scripts: bool, name: 
 
 
 def test_an_editor_numbers_its_lines(walk: Walk) -> None:
-    """Numbers follow what is typed and scrolled; the editor stays a plain one, whose lines are not wrapped."""
+    """Line numbers follow typing and scrolling. Lines of the editor are not wrapped."""
     page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
     expect(editor(page)).to_have_value(PROTO)
     assert numbers(page)[:3] == [1, 2, 3] and len(numbers(page)) < 40
@@ -101,7 +102,7 @@ def test_an_editor_numbers_its_lines(walk: Walk) -> None:
     editor(page).press("Control+z")
     assert numbers(page) == [1, 2]
     assert is_scrolled_sideways(page)
-    editor(page).fill("b" * 3000)  # as much JSON is stored
+    editor(page).fill("b" * 3000)  # a single long line, as in compact JSON, is wrapped
     assert numbers(page) == [1] and not is_scrolled_sideways(page)
     editor(page).fill("")
     assert numbers(page) == [1]
@@ -110,7 +111,7 @@ def test_an_editor_numbers_its_lines(walk: Walk) -> None:
 
 
 def test_the_keyboard_passes_the_numbers(walk: Walk) -> None:
-    """UI-20: they take no focus, and a label leads to the editor."""
+    """UI-20: line numbers take no focus."""
     page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
     page.get_by_label("schemaurl", exact=True).focus()
     page.keyboard.press("Tab")
@@ -120,7 +121,7 @@ def test_the_keyboard_passes_the_numbers(walk: Walk) -> None:
 
 
 def test_a_document_of_a_megabyte(walk: Walk) -> None:
-    """UI-18: a few numbers are drawn, whatever the length, and within a frame or two."""
+    """UI-18: only the visible line numbers are drawn, within 100 ms, whatever the length of the document."""
     page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
     took = editor(page).evaluate(
         "each => { each.value = ('x'.repeat(39) + '\\n').repeat(25000); const began = performance.now();"
@@ -140,7 +141,7 @@ def test_the_model_has_numbers(walk: Walk) -> None:
 
 
 def test_an_editor_without_scripts(browser: Browser, url: str) -> None:
-    """UI-13: it has no numbers, and works."""
+    """UI-13: without scripts, the editor has the document and no line numbers."""
     with walking(browser, url, java_script_enabled=False) as walk:
         page = walk.go(f"/ui/edit/{SCHEMAS}/proto")
         expect(editor(page)).to_have_value(PROTO)
@@ -156,7 +157,7 @@ LOOKS: Final[list[dict[str, Any]]] = [
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: str(look["color_scheme"]))
 def test_looks(browser: Browser, url: str, look: dict[str, Any], width: int) -> None:
-    """UI-21, UI-22: colours have contrast in both themes, and nothing is cut where it is printed."""
+    """UI-21, UI-22: colours have contrast in both themes, and a printed page has the whole document."""
     with walking(browser, url, viewport={"width": width, "height": 800}, **look) as walk:
         for path in (*(f"explore/{SCHEMAS}/{name}" for name in LANGUAGES), f"edit/{SCHEMAS}/proto", "model"):
             page = walk.go(f"/ui/{path}")
@@ -168,7 +169,7 @@ def test_looks(browser: Browser, url: str, look: dict[str, Any], width: int) -> 
 
 
 def test_colours_of_the_system(browser: Browser, url: str) -> None:
-    """Numbers and text have the same colour there; a line remains between them in an editor."""
+    """With forced colours, numbers and text have the same colour; the editor has a border between them."""
     with walking(browser, url, forced_colors="active") as walk:
         for path, names in (
             (f"explore/{SCHEMAS}/proto", ".numbers, #document-text .hl-k"),

@@ -1,4 +1,4 @@
-"""Lists of many API keys, grants and links come in pages."""
+"""Lists of many API keys, grants and links are paginated."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(180)]
 #: The number of members of each list; tests/api/access/test_id_pages.py has a thousand.
 COUNTS: Final = {"keys": 55, "grants": 120, "links": 51}
 TABLES: Final = {"keys": "API keys", "grants": "Grants", "links": "Links"}
-#: One of them, with what would be an element of HTML.
+#: The name of one member, which pages must escape.
 NOTED: Final = {"keys": HOSTILE, "grants": f"caller:{HOSTILE}"}
 
 
 def body(name: str, number: int) -> dict[str, Any]:
-    """What makes a member. Grants of one subject are bounded, so there are several subjects."""
+    """The body that creates a member. The grants of one subject are limited, so there are several subjects."""
     match name:
         case "keys":
             return {"name": HOSTILE if number == 0 else f"key {number}", "role": "reader"}
@@ -67,7 +67,7 @@ def first_cells(page: Page, name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_all_pages(browser: Browser, url: str, has_scripts: bool, name: str) -> None:
-    """UI-13, UI-18, UI-72: 50 rows each, every member once, and the keyboard goes on and back to the first."""
+    """UI-13, UI-18, UI-72: 50 rows on a page, every member once, and links to the next and the first page."""
     with walking(browser, url, java_script_enabled=has_scripts, extra_http_headers=ADMIN) as walk:
         page = walk.go(f"/ui/{name}")
         first = first_cells(page, name)
@@ -99,7 +99,7 @@ def test_a_few_have_no_pages(browser: Browser, admin_url: str) -> None:
 
 
 def test_a_new_key_is_named_on_any_page(browser: Browser, url: str) -> None:
-    """UI-121: its random id may be on another page."""
+    """UI-121: the page names a new key, even if its random id puts it on another page of the list."""
     with walking(browser, url, extra_http_headers=ADMIN) as walk:
         page = walk.go("/ui/keys")
         page.get_by_role("textbox", name="Name", exact=True).fill("the new one")

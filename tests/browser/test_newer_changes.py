@@ -1,4 +1,4 @@
-"""Pages of the present say that there are newer changes: they read the feed of events, and change nothing else."""
+"""Pages of the present show the number of newer changes, from the feed of events, and change nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def change(url: str, path: str = GROUP, **attributes: Any) -> None:
 
 
 def follow(walk: Walk, path: str) -> Page:
-    """A page that has begun to read the feed."""
+    """Opens a page, and waits until it reads the feed."""
     with walk.page.expect_response(FEED):
         return walk.go(f"/ui/{path}")
 
@@ -50,7 +50,7 @@ def newer(page: Page) -> Locator:
 
 
 def test_newer_changes_are_counted(following: Walk) -> None:
-    """UI-10 to UI-20: one status for all, in which a link shows them; until then the page stays as it is."""
+    """UI-10 to UI-20: one status counts all newer changes; the page stays unchanged until the user follows its link."""
     page = follow(following, "")
     before = page.get_by_role("table", name="Recent changes", exact=True).inner_text()
     place = page.get_by_role("heading", name="Findings", exact=True).bounding_box()
@@ -82,7 +82,7 @@ def test_newer_changes_are_counted(following: Walk) -> None:
     ],
 )
 def test_only_what_is_below_the_page_counts(following: Walk, path: str, counted: str, ignored: str) -> None:
-    """An entity's page counts changes of it and below it, a list those of its members."""
+    """The page of an entity counts changes of the entity and its descendants, a list those of its members."""
     page = follow(following, path)
     if ignored:
         change(following.url, f"{ignored}$details" if ignored.count("/") > 2 else ignored)
@@ -106,14 +106,14 @@ def test_only_what_is_below_the_page_counts(following: Walk, path: str, counted:
     ],
 )
 def test_other_pages_follow_nothing(following: Walk, path: str) -> None:
-    """The past does not change, and neither does a list without new rows."""
+    """Pages of the past, lists that newer changes cannot extend, and forms do not read the feed."""
     page = following.go(f"/ui/{path}")
     expect(page.locator("h1")).to_be_visible()
     assert page.locator("main[data-newer]").count() == 0
 
 
 def test_a_change_while_the_page_is_read_counts(following: Walk) -> None:
-    """The position is that before the page was read, so nothing is missed between the page and its stream."""
+    """The feed starts at the page's position, so a change between the page and its feed request is counted."""
     page = following.page
 
     def change_first(route: Route) -> None:
@@ -126,7 +126,7 @@ def test_a_change_while_the_page_is_read_counts(following: Walk) -> None:
 
 
 def test_a_hidden_page_reads_nothing(following: Walk) -> None:
-    """It closes the stream, and goes on where it was when it is visible again."""
+    """A hidden page closes the stream. When it is visible again, it continues at its last position."""
     page = follow(following, "")
     change(following.url)
     expect(newer(page)).to_have_text("1 newer changes Show")
@@ -140,7 +140,7 @@ def test_a_hidden_page_reads_nothing(following: Walk) -> None:
 
 
 def set_hidden(page: Page, is_hidden: bool) -> None:
-    """What a browser does when another tab is chosen, which one without windows has no control for."""
+    """Simulates that the user selects another tab, which a headless browser cannot do."""
     page.evaluate(
         "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
         " document.dispatchEvent(new Event('visibilitychange')); }",
@@ -152,13 +152,13 @@ def set_hidden(page: Page, is_hidden: bool) -> None:
     ("status", "is_asked_again"), [(401, False), (403, False), (404, False), (405, False), (503, True)]
 )
 def test_a_refusal_ends_it(following: Walk, status: int, is_asked_again: bool) -> None:
-    """A page that may not read the feed stops without a word; a server that is away is asked again."""
-    asked = list[Request]()
+    """A page that may not read the feed stops silently; after a 503 it requests the feed again."""
+    requests = list[Request]()
     page = following.page
 
     def refuse(route: Route) -> None:
-        asked.append(route.request)
-        route.fulfill(status=status) if len(asked) == 1 else route.continue_()
+        requests.append(route.request)
+        route.fulfill(status=status) if len(requests) == 1 else route.continue_()
 
     page.route(FEED, refuse)
     following.go("/ui/")
@@ -167,12 +167,12 @@ def test_a_refusal_ends_it(following: Walk, status: int, is_asked_again: bool) -
     if is_asked_again:
         expect(newer(page)).to_have_text("1 newer changes Show")
     page.wait_for_timeout(3000)
-    assert len(asked) == 1 + is_asked_again
+    assert len(requests) == 1 + is_asked_again
     assert page.get_by_role("alert").count() == 0
 
 
 def test_a_connection_that_ends_is_made_again(following: Walk, tmp_path: Path) -> None:
-    """EV-79: after a restart of the server each change counts once."""
+    """EV-79: after a restart of the server, each change is counted once."""
     database = f"sqlite:///{tmp_path / 'annals.db'}"
     with serving(database, tmp_path) as served:
         fill(served.url)
@@ -187,7 +187,7 @@ def test_a_connection_that_ends_is_made_again(following: Walk, tmp_path: Path) -
 
 
 def test_very_many_changes_end_the_stream(following: Walk) -> None:
-    """A page counts a thousand events or a hundred changes, and then leaves the server alone."""
+    """A page counts at most a thousand events or a hundred changes, and then closes the stream."""
     page = follow(following, "explore/schemagroups")
     many = {f"schema{number}": {"format": "x"} for number in range(600)}
     with page.expect_event("requestfailed", lambda request: bool(FEED.search(request.url))):
@@ -196,7 +196,7 @@ def test_very_many_changes_end_the_stream(following: Walk) -> None:
 
 
 def test_rights_hold_for_the_feed(browser: Browser, admin_url: str) -> None:
-    """ACC-90: the stream has the session of the page, and ends with it."""
+    """ACC-90: the stream uses the session of the page; without the session the feed is refused."""
     with walking(browser, admin_url, follows=True) as walk:
         page = walk.go("/ui/login?next=/ui/explore/")
         page.get_by_label("Token or API key").fill(WRITER["Authorization"].removeprefix("Bearer "))
@@ -215,7 +215,7 @@ def test_rights_hold_for_the_feed(browser: Browser, admin_url: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_looks(browser: Browser, url: str, scheme: Any, width: int) -> None:
-    """UI-14, UI-21, UI-22, UI-24: the status is readable, fits, and hides no focus."""
+    """UI-14, UI-21, UI-22, UI-24: the status is accessible, fits the window, and does not cover the focused element."""
     look = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}, "reduced_motion": "reduce"}
     with walking(browser, url, follows=True, **look) as walk:
         page = follow(walk, f"explore{READING}")

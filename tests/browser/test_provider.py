@@ -1,4 +1,4 @@
-"""People sign in at a provider with a browser of theirs, change something, and sign out."""
+"""Users sign in at a provider with a browser, change something, and sign out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture
 def walk(browser: Browser, site: Site, has_scripts: bool) -> Iterator[Walk]:
     with walking(browser, site.url, site.provider.issuer, java_script_enabled=has_scripts) as walk:
-        # Pages of the provider load a font from the internet, which would be late or missing.
+        # Pages of the provider load a font from the internet, which would be slow or fail.
         walk.context.route("https://fonts.googleapis.com/**", lambda route: route.fulfill(content_type="text/css"))
         yield walk
 
@@ -42,7 +42,7 @@ def sign_in(page: Page, name: str) -> None:
 
 
 def test_signing_in_writing_and_signing_out(walk: Walk, site: Site, has_scripts: bool) -> None:
-    """ACC-50, ACC-57: back on the page that was asked for, with rights; after the sign-out no page shows the caller."""
+    """ACC-50, ACC-57: sign-in returns to the requested page, with rights; after sign-out no page shows the caller."""
     group = f"by-ada-{has_scripts}".lower()
     page = walk.go("/ui/explore/schemagroups")
     sign_in(page, "ada")
@@ -60,8 +60,8 @@ def test_signing_in_writing_and_signing_out(walk: Walk, site: Site, has_scripts:
     click(page, "button", "Yes, sign me out")
     expect(page).to_have_url(f"{walk.url}/ui/login")
     click(page, "link", SIGN_IN)
-    expect(page.locator("[name=login]")).to_be_visible()  # the provider does not know the person any more either
-    while "?next=" not in page.url:  # as far back as to the page of the group
+    expect(page.locator("[name=login]")).to_be_visible()  # the session at the provider has ended too
+    while "?next=" not in page.url:  # back past the page of the Group
         assert page.go_back() is not None
         expect(page.locator("body")).not_to_contain_text("Signed in as ada")
         expect(page.locator("body")).not_to_contain_text(group)
@@ -71,7 +71,7 @@ def test_signing_in_writing_and_signing_out(walk: Walk, site: Site, has_scripts:
 
 
 def test_a_refusal_at_the_provider(walk: Walk) -> None:
-    """ACC-50: a person who cancels there comes back without a session, to a page that says so."""
+    """ACC-50: a user who cancels at the provider returns without a session, to a page that says so."""
     page = walk.go("/ui/")
     click(page, "link", SIGN_IN)
     page.locator("a", has_text="Cancel").click()

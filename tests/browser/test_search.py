@@ -29,7 +29,7 @@ def _results(page: Page) -> Locator:
 
 
 def test_the_field_of_each_page_leads_to_results(walk: Walk) -> None:
-    """UI-31, UI-50, UI-107: hits are marked, and each says where it is."""
+    """UI-31, UI-50, UI-107: each hit names the field that matched, with the matching words marked."""
     page = walk.go("/ui/explore/")
     page.get_by_role("searchbox", name="Search", exact=True).fill("celsius temp")
     page.get_by_role("button", name="Search", exact=True).click()
@@ -45,14 +45,14 @@ def test_the_field_of_each_page_leads_to_results(walk: Walk) -> None:
 
 
 def test_nothing_is_found(walk: Walk) -> None:
-    """UI-107: the page says what is searched."""
+    """UI-107: without results, the page says which texts a search covers."""
     page = walk.go("/ui/search?q=nowhere")
     expect(page.get_by_role("status")).to_have_text("0 results")
     expect(page.get_by_text("A search looks at ids, names, descriptions and labels")).to_be_visible()
 
 
 def test_a_query_that_cannot_be_read(walk: Walk) -> None:
-    """UI-26, UI-27, UI-101: the text stays."""
+    """UI-26, UI-27, UI-101: the page reports the error and preserves the query."""
     page = walk.go("/ui/search?q=color:red")
     expect(page.get_by_role("alert")).to_contain_text("color:")
     expect(page.get_by_role("searchbox", name="Search", exact=True)).to_have_value("color:red")

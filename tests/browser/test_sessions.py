@@ -1,4 +1,4 @@
-"""Pages of people who sign in: the banner, what readers do not see, and a session that ends while they edit."""
+"""Pages for signed-in users: the banner, controls by role, and a session that ends during an edit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sign_in(page: Page, token: str) -> None:
     [("ada", {"Edit", "Delete", "New version"}), ("rita", set()), ("gina", {"Edit", "Delete", "New version"})],
 )
 def test_controls_by_role(walk: Walk, token: str, links: set[str]) -> None:
-    """UI-17, UI-30, UI-33, UI-66: after the sign-in the page comes back, with the controls that its caller may use."""
+    """UI-17, UI-30, UI-33, UI-66: sign-in returns to the page, which has only the controls that the caller may use."""
     page = walk.go(f"/ui/explore{SCHEMA}")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     sign_in(page, token)
@@ -65,7 +65,7 @@ def test_controls_by_role(walk: Walk, token: str, links: set[str]) -> None:
 
 
 def test_hidden_groups(walk: Walk) -> None:
-    """ACC-79: pages of a caller of one Group show that one alone."""
+    """ACC-79: a caller with a role on one Group sees only that Group."""
     page = walk.go("/ui/")
     sign_in(page, "gina")
     expect(page.get_by_role("region", name="Counts", exact=True)).to_contain_text("1 schemagroups")
@@ -78,7 +78,7 @@ def test_hidden_groups(walk: Walk) -> None:
 
 
 def test_a_caller_without_a_role(walk: Walk) -> None:
-    """UI-66: known, and allowed nothing."""
+    """UI-66: the caller is signed in, and no page is allowed."""
     page = walk.go("/ui/")
     sign_in(page, "nemo")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
@@ -87,14 +87,14 @@ def test_a_caller_without_a_role(walk: Walk) -> None:
 
 
 def test_wrong_credentials(walk: Walk) -> None:
-    """UI-66: one sentence for all of them."""
+    """UI-66: the page says that sign-in failed, without a reason."""
     page = walk.go("/ui/login")
     sign_in(page, "wrong")
     expect(page.get_by_role("alert")).to_have_text("Sign-in failed.")
 
 
 def test_a_session_that_ends_while_editing(walk: Walk) -> None:
-    """UI-87: nothing is written, and after a sign-in the form has what was typed."""
+    """UI-87: nothing is written, and after the next sign-in the form still has the typed values."""
     page = walk.go(f"/ui/edit{SCHEMA}")
     sign_in(page, "ada")
     page.get_by_role("textbox", name="name", exact=True).fill("typed before")

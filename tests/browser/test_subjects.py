@@ -1,4 +1,4 @@
-"""The page of subjects, over schemas that a client of Confluent's API has registered."""
+"""The page of subjects, with schemas that a client of Confluent's API has registered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows(page: Page) -> list[str]:
 
 
 def test_subjects(walk: Walk) -> None:
-    """UI-69: each subject with its context, versions, ids and settings; pages; links to entities."""
+    """UI-69: the page lists each subject with context, versions, id and settings, and links to entities."""
     page = walk.go("/ui/confluent")
     assert page.get_by_role("columnheader").all_inner_texts() == [
         "Subject", "Context", "Versions", "Latest id", "Level", "Mode",

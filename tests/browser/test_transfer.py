@@ -1,4 +1,4 @@
-"""Journeys of documents: exported, previewed, imported, refused."""
+"""Export and import of documents, with preview and refusals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def exported(page: Page, path: str, moment: str) -> Any:
 
 
 def test_exports(walk: Walk) -> None:
-    """UI-62, UI-123: all, a part, and the past, as files."""
+    """UI-62, UI-123: the whole registry, a part of it, and the past are exported as files."""
     page = walk.go("/ui/transfer")
     assert exported(page, "", "") == httpx.get(f"{walk.url}/export").json()
     schema = exported(page, SCHEMA, "")
@@ -53,7 +53,7 @@ def test_exports(walk: Walk) -> None:
 
 
 def test_an_import(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-16, UI-62, UI-83, UI-123: previewed without a trace, then written as one interaction, with its counts."""
+    """UI-16, UI-62, UI-83, UI-123: a preview records nothing; an import shows its counts."""
     group = "brought" + request.node.callspec.id.replace("-", "")
     schemas = {f"s{each}": {"format": "JsonSchema/draft-07", "schema": {"type": "string"}} for each in range(3)}
     page, before = walk.go("/ui/transfer"), head(walk.url)
@@ -94,7 +94,7 @@ def test_a_refused_import_changes_nothing(walk: Walk, document: Any, words: str)
 
 
 def test_a_document_in_an_older_format(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-123: the result has the report of what was changed."""
+    """UI-123: the result reports the changes that the conversion made."""
     id = "old" + request.node.callspec.id.replace("-", "")
     page = walk.go("/ui/transfer")
     choose(page, {"specversion": "1.0-rc2", "endpoints": {id: {"usage": "producer"}}}, "endpoint-1.0-rc2")
@@ -104,7 +104,7 @@ def test_a_document_in_an_older_format(walk: Walk, request: pytest.FixtureReques
 
 
 def test_progress(browser: Browser, url: str) -> None:
-    """UI-123: the bar goes from bytes to entities; the import goes on when the page is left."""
+    """UI-123: a progress bar is shown, and the import continues when the user leaves the page."""
     schemas = {f"s{each}": {"format": "JsonSchema/draft-07", "schema": {"type": "string"}} for each in range(3000)}
     with walking(browser, url) as walk:
         page = walk.go("/ui/transfer")
@@ -123,7 +123,7 @@ def test_progress(browser: Browser, url: str) -> None:
 
 
 def test_the_stream_of_an_import(url: str) -> None:
-    """Progress of each phase, then the result; a refusal is the last event of a stream."""
+    """The stream reports progress, then the result; a refusal is an event too."""
     schemas = {f"s{each}": {"format": "JsonSchema/draft-07", "schema": {"type": "string"}} for each in range(1500)}
     headers = {"accept": "text/event-stream"}
     answer = httpx.post(

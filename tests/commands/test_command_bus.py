@@ -50,7 +50,7 @@ def projection(store: Store) -> PositionProjection:
 
 
 def waiting(started: Event, go: Event) -> BuildAnswer:
-    """An answer that says when it is asked for, and waits until it may go on."""
+    """An answer that sets `started` when it is built, and then waits for `go`."""
 
     def answer(tx: WriteTransaction, recorded: Recorded) -> None:
         started.set()
@@ -61,8 +61,8 @@ def waiting(started: Event, go: Event) -> BuildAnswer:
 
 def test_projections_move_with_the_log(store: Store, projection: PositionProjection) -> None:
     """ENT-4: a projection that fails undoes its command, and only that one."""
-    orders = [write("/dirs/a", "/dirs/b"), write("/dirs/c", poison=True), refuse(), write("/dirs/c")]
-    outcomes = handle([PendingCommand(order) for order in orders], store, [projection], decide)
+    commands = [write("/dirs/a", "/dirs/b"), write("/dirs/c", poison=True), refuse(), write("/dirs/c")]
+    outcomes = handle([PendingCommand(command) for command in commands], store, [projection], decide)
     assert [type(outcome) for outcome in outcomes] == [Recorded, Refused, Refused, Recorded]
     assert projection.positions(store) == [1, 2, 3]
     assert list(verify_log(store)) == []
@@ -72,8 +72,10 @@ def test_an_answer_sees_its_own_write(store: Store, projection: PositionProjecti
     def answer(tx: WriteTransaction, recorded: Recorded) -> tuple[int, object]:
         return tx.connection.execute(text("SELECT max(position) FROM seen")).scalar_one(), tx.world.get("/dirs/b")
 
-    orders = [write("/dirs/a"), write("/dirs/b"), write("/dirs/c")]
-    outcomes = handle([PendingCommand(order, build_answer=answer) for order in orders], store, [projection], decide)
+    commands = [write("/dirs/a"), write("/dirs/b"), write("/dirs/c")]
+    outcomes = handle(
+        [PendingCommand(command, build_answer=answer) for command in commands], store, [projection], decide
+    )
     assert [outcome.answer[0] for outcome in outcomes] == [1, 2, 3]  # type: ignore[union-attr]
     assert [outcome.answer[1] is None for outcome in outcomes] == [True, False, False]  # type: ignore[union-attr]
 
@@ -87,7 +89,7 @@ def test_the_caller_is_recorded(store: Store) -> None:
 
 
 def test_waiting_commands_share_a_commit(store: Store) -> None:
-    """Waiting commands are taken in one transaction; a refused one never touches its neighbours."""
+    """Waiting commands are taken in one transaction; a refused one does not affect the others."""
     started, go, worlds = Event(), Event(), set()
 
     def decide_later(command: Command, world: World, context: Context) -> Decision:
@@ -110,7 +112,7 @@ def test_waiting_commands_share_a_commit(store: Store) -> None:
 
 
 def test_an_outcome_is_returned_after_the_commit(store: Store) -> None:
-    """EV-79: who hears of a success finds it in the log, whoever asks."""
+    """EV-79: once a caller gets the result, any reader finds the events in the log."""
     command_bus = CommandBus(store, [], decide)
     found: list[bool] = []
 
@@ -124,7 +126,7 @@ def test_an_outcome_is_returned_after_the_commit(store: Store) -> None:
 
 
 def test_a_failed_commit_fails_all_its_commands(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the transaction cannot be committed, each of its commands is told so and none of them has happened."""
+    """When a commit fails, each command of the transaction fails with its error, and none is recorded."""
     command_bus = CommandBus(store, [], decide)
     command_bus.submit(write("/dirs/a")).result()
 
@@ -145,7 +147,7 @@ def test_a_failed_commit_fails_all_its_commands(store: Store, monkeypatch: pytes
 
 
 def test_a_lost_transaction_fails_only_what_lost_it(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    """Where commands cannot be written together, each is carried out alone. The debug log says why they could not."""
+    """If commands cannot be written together, each is carried out alone, and the debug log has the reason."""
     caplog.set_level(logging.DEBUG, "annals.store")
 
     def breaks(tx: WriteTransaction, recorded: Recorded) -> None:
@@ -257,11 +259,11 @@ def test_closing_drains(store: Store) -> None:
 
 
 def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
-    # ERR-8: beyond what may wait a command is refused at once, and those that wait are carried out
-    let = Event()
+    # ERR-8: when the queue is full, another command is refused at once, and the waiting ones are carried out
+    go = Event()
 
     def slow(command: Command, world: World, context: Context) -> Decision:
-        let.wait(10)
+        go.wait(10)
         return decide(command, world, context)
 
     command_bus = CommandBus(store, [], slow, max_waiting=2)
@@ -272,8 +274,8 @@ def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
         waiting = [command_bus.submit(write("b")), command_bus.submit(write("c"))]
         with pytest.raises(ServerBusy):
             command_bus.submit(write("d"))
-        let.set()
+        go.set()
         assert [done.result().xregcorrelationid is not None for done in (running, *waiting)] == [True] * 3
     finally:
-        let.set()
+        go.set()
         command_bus.close()

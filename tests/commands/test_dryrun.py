@@ -48,14 +48,14 @@ def create(store: Store, salt: str = "salt") -> None:
     store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
     store.new_id = adapt_new_id(lambda: f"id{next(numbers)}")
     store.new_salt = lambda: salt
-    ask(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
+    run(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
 
 
 def put(xid: str, document: bytes | None = None, **tree: Any) -> WriteTree:
     return WriteTree(xid, tree, WriteMethod.PUT, document)
 
 
-def ask(store: Store, *commands: Command, dryrun: Sequence[int] = ()) -> list[Any]:
+def run(store: Store, *commands: Command, dryrun: Sequence[int] = ()) -> list[Any]:
     """The outcomes of commands that share a transaction. dryrun: which of them are only tried."""
     waiting = [PendingCommand(command, dryrun=number in dryrun) for number, command in enumerate(commands)]
     return list(handle(waiting, store, [EntityProjection()]))
@@ -70,7 +70,7 @@ def dump(store: Store) -> dict[str, list[Any]]:
 
 
 def comparable(recorded: Recorded) -> list[Any]:
-    """What a command came to, but for the correlation id."""
+    """The events of a command, without their correlation id."""
     return [
         (position, type(event), event.model_dump(exclude={"xregcorrelationid"})) for position, event in recorded.events
     ]
@@ -90,18 +90,18 @@ TRIED: dict[str, Command] = {
 
 @pytest.mark.parametrize("command", TRIED.values(), ids=TRIED.keys())
 def test_a_dry_run_returns_its_events_and_records_nothing(registry: Store, command: Command) -> None:
-    # FLAG-83: log, heads, documents and read model are as they were, and the next id is the one that came next
+    # FLAG-83: log, heads, documents and read model are unchanged, and no correlation id is used up
     before = dump(registry)
-    [tried] = ask(registry, command, dryrun=[0])
+    [tried] = run(registry, command, dryrun=[0])
     assert tried.xregcorrelationid is None
     assert dump(registry) == before
-    [done] = ask(registry, command)
+    [done] = run(registry, command)
     assert comparable(tried) == comparable(done)
     assert done.xregcorrelationid == ("id3" if done.events else None)
 
 
 def test_a_dry_run_does_not_affect_other_commands(registry: Store) -> None:
-    # FLAG-83, group commit: positions, version ids and the model of those behind it are as if it had not been there
+    # FLAG-83, group commit: later commands get the same positions, version ids and model as without the dry run
     model = {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}}
     commands: list[Command] = [
         put("/dirs/a"),
@@ -112,7 +112,7 @@ def test_a_dry_run_does_not_affect_other_commands(registry: Store) -> None:
         DeleteEntities("/dirs/d"),
         put(F, name="still here"),
     ]
-    outcomes = ask(registry, *commands, dryrun=[1, 3, 5])
+    outcomes = run(registry, *commands, dryrun=[1, 3, 5])
     assert [type(outcome).__name__ for outcome in outcomes] == [
         *("Recorded", "Recorded", "Recorded", "Recorded"),
         *("UnknownGroupType", "Recorded", "Recorded"),
@@ -129,14 +129,14 @@ def test_a_refusal_is_the_same_either_way(registry: Store) -> None:
     # FLAG-83: all checks and errors of the real write
     before = dump(registry)
     for command in (put("/dirs/d", nope=1), put("/dirs/d", epoch=9), DeleteEntities("/dirs/x"), Restore("/dirs/d", 1)):
-        tried, done = ask(registry, command, command, dryrun=[0])
+        tried, done = run(registry, command, command, dryrun=[0])
         assert isinstance(tried, Problem)
         assert (type(tried), str(tried), tried.subject) == (type(done), str(done), done.subject)
     assert dump(registry) == before
 
 
 def test_concurrent_writes_and_dry_runs(registry: Store) -> None:
-    # FLAG-83, EV-79: sixteen at once; what was tried is nowhere, what was done is there once and without gaps
+    # FLAG-83, EV-79: sixteen clients at once; no dry run is recorded, and each write is recorded once, without gaps
     command_bus, start = CommandBus(registry, [EntityProjection()]), Barrier(16)
     real: list[str] = []
 

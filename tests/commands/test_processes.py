@@ -35,7 +35,7 @@ def acknowledged(output: str) -> set[tuple[str, int, int]]:
 
 
 def test_acknowledged_writes_survive_a_kill(store: Store, store_url: str) -> None:
-    """EV-79: what was acknowledged is there, whole; what was not is there whole or not at all."""
+    """EV-79: each acknowledged interaction is recorded as a whole; any other is recorded as a whole or not at all."""
     with writer(store_url, "w") as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(60)]

@@ -45,13 +45,13 @@ def ids(api: Api) -> list[str]:
 
 
 def test_versions_are_read_once(store_url: str, reads: list[str]) -> None:
-    # ENT-104: a Version costs as much at `maxversions` as before
+    # ENT-104: adding a Version costs no more at `maxversions` than below it
     create(store_url, MODEL)
     with serving(store_url) as api:
         put(api, *range(10, 16))
         assert reads == [f"{FILE}/versions"]
         put(api, *range(16, 30))
-        # a refused write, and one that is undone, leave what is known
+        # the Versions stay known after a refused write and after a dry run, which is undone
         assert api.send("PUT", f"{FILE}/versions/v30", {"nope": 1}).status_code == 400
         assert api.send("PUT", f"{FILE}/versions/v30?dryrun", {}).is_success
         put(api, 31)

@@ -1,4 +1,4 @@
-"""A process that writes to a store and says what it was told: one line for each interaction that is durable.
+"""A process that writes to a store and prints one line for each interaction that is durable.
 
 python -m tests.commands.writer <store url> <name> [<interactions>]
 """
@@ -19,12 +19,12 @@ def main(url: str, name: str, interactions: str = "1000000") -> None:
 
     def call(number: int) -> None:
         for turn in range(int(interactions) // 4):
-            order = write(
+            command = write(
                 "/dirs/shared", f"/dirs/{name}{number}", turn=turn, document=f"{name} {number} {turn}".encode()
             )
-            recorded = command_bus.submit(order).result()
+            recorded = command_bus.submit(command).result()
             line = f"{recorded.xregcorrelationid} {recorded.events[0][0]} {recorded.position}\n"
-            # Past Python's buffer, in which the threads' lines would run together.
+            # Bypasses Python's buffer, in which lines of several threads would mix.
             os.write(sys.stdout.fileno(), line.encode())
 
     callers = [Thread(target=call, args=(number,)) for number in range(4)]

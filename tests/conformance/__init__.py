@@ -1,1 +1,1 @@
-"""Which rules tests cite, the documents made of that, and requests that are wrong in every way."""
+"""The rules that tests cite, the documents generated from the citations, and invalid requests of every kind."""

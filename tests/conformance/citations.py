@@ -1,4 +1,4 @@
-"""Which test shows which rule, read from the tests themselves: comments, docstrings, and the rows of tables."""
+"""Finds the rules that each test cites, in comments, docstrings and the rows of tables."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ SECTIONS: Final[dict[str, dict[str | int, str]]] = yaml.load(
 #: Prefixes whose ids have no dash.
 _BARE: Final = ("T", "V")
 _DASHED: Final = "|".join(sorted(set(SECTIONS) - set(_BARE), key=len, reverse=True))
-#: `ENT-31`, `P-15/9`, `T01`, `trap 27`; a letter behind it counts rows.
+#: `ENT-31`, `P-15/9`, `T01`, `trap 27`; a letter after the number distinguishes rows.
 _NAME: Final = rf"(?:(?:{_DASHED})-|[{''.join(_BARE)}]|trap )\d+(?:/\d+)?[a-z]?"
 _PARTS: Final = re.compile(r"(trap|[A-Z]+)[- ]?0*(\d+)(?:/(\d+))?")
 _ID: Final = re.compile(rf"\b{_NAME}\b")
 _RANGE: Final = re.compile(rf"\b({_DASHED})-(\d+)[a-z]? to (?:\1-)?(\d+)\b")
-#: What introduces the words of a rule: ids, with commas and the like between them.
+#: The ids before the text of a rule, with commas or `and` between them.
 _LEAD: Final = re.compile(rf"{_NAME}(?:(?:, | and | |, and )(?:{_NAME}|to \d+))*:\s+")
 
 
 class Rule(NamedTuple):
-    """A rule's id in parts, in the order of the document."""
+    """The parts of a rule id. Rules sort in the order of the document."""
 
     prefix: str
     number: int
@@ -42,14 +42,14 @@ class Rule(NamedTuple):
 
 
 class Citation(NamedTuple):
-    """A test that cites a rule. test: its file and its name, or the id of its row."""
+    """A test that cites a rule. test: its file with its name, or with the id of its row."""
 
     rule: Rule
     test: str
 
 
 def citations() -> list[Citation]:
-    """All there are, in the order of files and of lines."""
+    """All citations, in the order of files and lines."""
     found: list[Citation] = []
     for path in sorted(TESTS.rglob("*.py")):
         found += _in_python(path)
@@ -59,7 +59,7 @@ def citations() -> list[Citation]:
 
 
 def rules_in(text: str) -> list[Rule]:
-    """The rules that a text names, ranges spelled out."""
+    """The rules that a text names, including all rules of a range."""
     found = [
         Rule(prefix, number)
         for prefix, first, last in _RANGE.findall(text)
@@ -74,20 +74,20 @@ def rules_in(text: str) -> list[Rule]:
 
 
 def _in_python(path: Path) -> Iterator[Citation]:
-    """What comments and docstrings of tests cite, and the rows of tables whose texts begin with an id."""
+    """The citations in comments and docstrings of tests, and in strings outside of functions that begin with an id."""
     name = path.relative_to(ROOT)
     tree = ast.parse(path.read_text())
     tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     for line, text in [*_comments(path), *_docstrings(tests)]:
         test = _test_at(tests, line)
         if test is not None:
-            yield from _cited(text, f"{name}::{test.name}")
+            yield from _citations_in(text, f"{name}::{test.name}")
     for text in _rows(tree):
-        yield from _cited(text, f"{name}: {text}")
+        yield from _citations_in(text, f"{name}: {text}")
 
 
 def _comments(path: Path) -> Iterator[tuple[int, str]]:
-    """Whole comments with the line that each begins on: one that goes on in the next line is one."""
+    """Comments, each with its first line. Consecutive lines are one comment, unless a line begins with an id."""
     last, start, text = -1, 0, ""
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
@@ -111,7 +111,7 @@ def _docstrings(tests: Iterable[ast.FunctionDef]) -> Iterator[tuple[int, str]]:
 
 
 def _test_at(tests: Iterable[ast.FunctionDef], line: int) -> ast.FunctionDef | None:
-    """The test that a line is in or leads up to: a comment may stand on the line before, or among its parameters."""
+    """The test that contains a line. A comment on the line before the test belongs to it, too."""
     for test in tests:
         first = min([test.lineno, *(decorator.lineno for decorator in test.decorator_list)])
         if first - 1 <= line <= (test.end_lineno or test.lineno):
@@ -120,7 +120,7 @@ def _test_at(tests: Iterable[ast.FunctionDef], line: int) -> ast.FunctionDef | N
 
 
 def _rows(tree: ast.AST) -> Iterator[str]:
-    """Texts outside of functions that begin with ids and a colon."""
+    """Strings outside of functions that begin with ids and a colon."""
     inside = {id(each) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for each in ast.walk(node)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in inside:
@@ -129,8 +129,8 @@ def _rows(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def _cited(text: str, test: str) -> Iterator[Citation]:
-    """The citations of one text: `ENT-1, ENT-2: words; ENT-3: others`, or words with ids among them."""
+def _citations_in(text: str, test: str) -> Iterator[Citation]:
+    """The citations of one text: `ENT-1, ENT-2: words; ENT-3: others`, or text that contains ids."""
     for part in re.split(rf"[;.] (?={_NAME})", text):
         lead = _LEAD.match(part)
         for rule in rules_in(lead[0] if lead else part):
@@ -138,7 +138,7 @@ def _cited(text: str, test: str) -> Iterator[Citation]:
 
 
 def _in_table(path: Path) -> Iterator[Citation]:
-    """The rows of a YAML table: those with an `id` name themselves, the others are named by what they say."""
+    """The citations in rows of a YAML table. A row is named by its `id`, or by its rule and its text."""
     name = path.relative_to(ROOT)
     table = yaml.load(path.read_text(), _Loader)
     groups = table.values() if isinstance(table, dict) else [table]
@@ -151,12 +151,12 @@ def _in_table(path: Path) -> Iterator[Citation]:
             yield Citation(rule, f"{name}: {label}")
 
 
-#: The rule of tables whose rows only have numbers.
+#: The rule of a table whose rows have only numbers.
 _PLAIN: Final = {"resource_writes.yaml": "ENT-93"}
 
 
 class _Loader(yaml.CSafeLoader):
-    """Takes the tags of the tables' own for what they are: not of interest here."""
+    """Accepts the tags that the tables define, and ignores their values."""
 
 
 _Loader.add_multi_constructor("!", lambda loader, suffix, node: Any)

@@ -1,6 +1,6 @@
-"""docs/reference/conformance.md, made from the tests: `python -m tests.conformance.document`.
+"""Generates docs/reference/conformance.md from the tests: `python -m tests.conformance.document`.
 
-Each rule with the section that is its source, its sentence from rules.yaml, and up to three tests that cite it.
+The document has each rule with its source section, its sentence from rules.yaml, and up to three tests that cite it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _says(rule: Rule, defined: Mapping[str, Definition]) -> str:
 
 
 def _tests(found: Iterable[Citation]) -> str:
-    """The first tests, each once."""
+    """The first tests without duplicates, and the number of the others."""
     names = dict.fromkeys(each.test for each in sorted(found, key=_weight))
     shown = [f"`{_short(name)}`" for name in list(names)[:TESTS]]
     more = len(names) - len(shown)
@@ -68,7 +68,7 @@ def _weight(citation: Citation) -> bool:
 
 
 def _missing(shown: set[Rule]) -> str:
-    """The rules of the specification's own sections that no test cites."""
+    """The rules of the specification that no test cites."""
     ids = [rule for rule in _all_rules() if rule not in shown]
     listed = ", ".join(map(str, ids)) or "None."
     return f"## Not shown yet\n\nRules that no test cites: {listed}\n"
@@ -81,7 +81,7 @@ def _all_rules() -> Iterator[Rule]:
             yield from (Rule(prefix, number) for number in range(first, last + 1))
 
 
-#: Prefixes whose every number is a rule.
+#: Prefixes for which every number in the sections is a rule.
 _COMPLETE: Final = ("ENT", "MOD", "CAP", "HTTP", "FLAG", "PAG", "ERR", "SER")
 
 
@@ -107,12 +107,12 @@ def _place(rule: Rule) -> tuple[int, int, int]:
 
 
 def _short(name: str) -> str:
-    """A test as code in a cell of a table."""
+    """The name of a test, escaped as code in a table cell."""
     return name.removeprefix("tests/").replace("`", "'").replace("|", "\\|")
 
 
 def _escaped(words: str) -> str:
-    """Words as a cell of a table holds them."""
+    """A text, escaped for a table cell."""
     return words.replace("`", "'").replace("|", "\\|").replace("<", "&lt;")
 
 

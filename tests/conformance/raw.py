@@ -1,4 +1,4 @@
-"""One HTTP request as bytes on a socket, and its answer: no client that tidies up in between."""
+"""Sends an HTTP request as bytes over a socket, so that no client library corrects it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CRLF = b"\r\n"
 
 
 class Answer(NamedTuple):
-    """What came back; status 0 where the server closed the connection without a word."""
+    """The response. status: 0 if the server closed the connection without a response."""
 
     status: int
     content_type: str
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
 
 
 def request(method: str, path: str | bytes, body: bytes = b"", *headers: bytes) -> bytes:
-    """The bytes of a request that is right but for what is put into it."""
+    """The bytes of a request that is valid except for the given parts."""
     target = path.encode() if isinstance(path, str) else path
     given = [b"Host: 127.0.0.1", b"Connection: close", *headers]
     if body and not any(header.lower().startswith(b"transfer-encoding") for header in headers):
@@ -28,7 +28,7 @@ def request(method: str, path: str | bytes, body: bytes = b"", *headers: bytes) 
 
 
 def exchange(url: str, sent: bytes, hang_up: bool = False) -> Answer:
-    """The answer to some bytes. hang_up: whether the client says that no more will come."""
+    """Sends bytes and returns the response. hang_up: whether the client closes its side of the connection."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
         connection.sendall(sent)

@@ -1,6 +1,6 @@
-"""docs/reference/rules.md, made from rules.yaml: `python -m tests.conformance.rules`.
+"""Generates docs/reference/rules.md from rules.yaml: `python -m tests.conformance.rules`.
 
-The table defines every rule id that code, tests and guides cite: a sentence, and its document and section.
+The table defines every rule id that code, tests and guides cite, with a sentence, source document and section.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ names one of several rows about the same rule.
 
 
 class Definition(NamedTuple):
-    """What a rule says, and where it comes from."""
+    """The sentence of a rule, and its source."""
 
     says: str
     source: str
@@ -44,7 +44,7 @@ def definitions() -> dict[str, Definition]:
     return {name: Definition(**row) for name, row in table.items()}
 
 
-#: What the ids of each prefix are about, in the order of the document.
+#: The subject of the rules with each prefix, in the order of the document.
 PREFIXES: Final = {
     "ENT": "entities",
     "MOD": "model",
@@ -70,19 +70,19 @@ PREFIXES: Final = {
     "ACC": "access",
 }
 _DASHED: Final = "|".join(sorted(set(PREFIXES) - {"T"}, key=len, reverse=True))
-#: `ENT-31`, `P-15/9`, `T01`, `trap 27`. Unlike citations.py this needs no section, and `V1` is a name in code.
+#: `ENT-31`, `P-15/9`, `T01`, `trap 27`. Unlike in citations.py, prefixes need no section, and `V1` is no id.
 _ID: Final = re.compile(rf"\b(?:({_DASHED})-|(T|trap ))(\d+)(?:/(\d+))?[a-z]?\b")
 _RANGE: Final = re.compile(rf"\b({_DASHED})-(\d+)[a-z]? to (?:\1-)?(\d+)\b")
 
 
 def ids_in(text: str) -> set[str]:
-    """The ids that a text names, as the table spells them; of a range the first and the last one."""
+    """The ids that a text names, spelled as in the table; the first and the last one of a range."""
     found = {_spelled(*match.groups()) for match in _ID.finditer(text)}
     return found | {f"{prefix}-{int(last)}" for prefix, _, last in _RANGE.findall(text)}
 
 
 def ids_between(text: str) -> set[str]:
-    """The ids inside of the ranges that a text names. Not every number has a rule."""
+    """The ids between the ends of the ranges that a text names. Not every number has a rule."""
     return {
         f"{prefix}-{number}"
         for prefix, first, last in _RANGE.findall(text)
@@ -120,7 +120,7 @@ def _table(prefix: str, defined: Mapping[str, Definition]) -> Iterator[str]:
 
 
 def _escaped(words: str) -> str:
-    """Words as a cell of a table holds them; what is code may have angle brackets."""
+    """A text, escaped for a table cell; angle brackets in code stay."""
     parts = words.replace("|", "\\|").split("`")
     return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 

@@ -1,4 +1,4 @@
-"""The conformance document is the one that the tests make."""
+"""The conformance document is up to date with the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.document import PLACE, text
 
 
 def test_it_is_up_to_date() -> None:
-    # whoever adds a row or a comment that cites a rule makes it anew
+    # it has to be generated again after each new row or comment that cites a rule
     assert PLACE.read_text() == text(citations()), "run: python -m tests.conformance.document"
 
 
@@ -31,7 +31,7 @@ def test_how_rules_are_cited(words: str, rules: list[Rule]) -> None:
 
 
 def test_it_can_be_read_alone() -> None:
-    # every test that it names is there
-    shown = PLACE.read_text()
-    for file in set(re.findall(r"`([\w/]+\.(?:py|yaml))", shown)):
+    # every test file that it names exists
+    document = PLACE.read_text()
+    for file in set(re.findall(r"`([\w/]+\.(?:py|yaml))", document)):
         assert (PLACE.parents[2] / "tests" / file).exists(), file

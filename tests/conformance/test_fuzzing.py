@@ -1,7 +1,7 @@
-"""Requests made up from the OpenAPI document, good and bad, against a served registry.
+"""Generated requests from the OpenAPI document, valid and invalid, against a served registry.
 
-Whatever they are, the answer is one that the document has for the operation: status, headers, media type and schema.
-Nothing is a failure of the server's, a refusal records nothing, and the log is whole afterwards.
+Every response conforms to the document: status, headers, media type and schema. The server never fails, a refused
+request records nothing, and the log is consistent afterwards.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ SOURCE: dict[str, Any] = {
         "boxes": {"singular": "box"},
     }
 }
-#: Ids that requests share, so that most of them are about something that is there.
+#: Ids that requests share, so that most of them name an existing entity.
 IDS = ("a", "b", "1", "2")
-#: Members of the registry that would take the types of the other requests away.
+#: Members of the registry that could remove the types that other requests need.
 CONFIGURATION = ("capabilities", "modelsource")
 EXAMPLES = 6
 
 
 @pytest.fixture(scope="module")
 def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A served registry with the model above, whose log is whole when all has been asked."""
+    """A client of a registry with the model above. Verifies the log after all tests of the module."""
     place = tmp_path_factory.mktemp("fuzzing")
-    # A position that does not come would be waited for in many requests.
+    # Without this setting, many requests would wait for a position that never exists.
     with (
         serving(shared_store_url, place, ANNALS_WAITFOR_SECONDS="0") as served,
         httpx.Client(base_url=served.url) as client,
@@ -92,7 +92,7 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def operations(client: httpx.Client) -> list[Any]:
-    """The operations of the document as it is now."""
+    """The operations of the present document."""
     schema = schemathesis.openapi.from_dict(client.get("/-/openapi.json").json())
     found = []
     for each in schema.get_all_operations():
@@ -106,17 +106,17 @@ def end_of_log(client: httpx.Client) -> int:
 
 
 def checks(answer: Any) -> list[Any]:
-    """What to look at. A document whose media type nobody stated has none to look at (HTTP-43)."""
+    """The checks for a response. A document stored without a media type has no Content-Type to check (HTTP-43)."""
     untyped = "xregistry-versionid" in answer.headers and "content-type" not in answer.headers
     return [check for check in CHECKS if not (untyped and check is content_type_conformance)]
 
 
 def run(client: httpx.Client, operation: Any, examples: int, keep_model: bool = True) -> None:
-    """Sends requests of one operation, the same ones in each run."""
+    """Sends generated requests of one operation, the same ones in each run."""
 
     @repeatable(examples)
     @given(cases(operation), st.lists(st.sampled_from(IDS), min_size=3, max_size=3))
-    def ask(case: Any, ids: list[str]) -> None:
+    def send(case: Any, ids: list[str]) -> None:
         for name, id in zip(case.path_parameters or (), ids, strict=False):
             case.path_parameters[name] = id
         if keep_model and isinstance(case.body, dict):
@@ -127,11 +127,11 @@ def run(client: httpx.Client, operation: Any, examples: int, keep_model: bool = 
         if answer.status_code >= 400:
             assert end_of_log(client) == before
 
-    ask()
+    send()
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)  # most of it goes into making requests up
+@pytest.mark.timeout(300)  # most of the time is spent on generating requests
 @pytest.mark.parametrize("method", ["get", "put", "patch", "post", "delete"])
 def test_entities(client: httpx.Client, method: str) -> None:
     for operation in operations(client):

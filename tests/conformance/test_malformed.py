@@ -1,5 +1,4 @@
-"""Requests that are wrong in every way there is, as bytes, against a served registry: each gets its problem, none
-changes the log, and the server goes on."""
+"""Sends invalid requests of every kind, as bytes: each gets its problem, and none changes the log."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from tests.support.serving import serving
 GROUP = "/schemagroups/g"
 DOCUMENT = f"{GROUP}/schemas/s"
 DETAILS = f"{DOCUMENT}$details"
-#: What answers where the bytes are no HTTP request, so that there is no path to name a problem for.
+#: No problem type: the bytes are not an HTTP request, so the response has no problem document.
 NOT_HTTP = ""
 
 
 class Row(NamedTuple):
-    """One request. rule: ids, and what is wrong; problem: the name of its type."""
+    """One request. rule: ids, and the error in the request. problem: the name of the problem type."""
 
     rule: str
     sent: bytes
@@ -30,22 +29,22 @@ class Row(NamedTuple):
 
 
 def body(rule: str, text: bytes, problem: str = "parsing_data") -> Row:
-    """A body that is refused."""
+    """A request with an invalid body."""
     return Row(f"HTTP-11: {rule}", request("PUT", GROUP, text), 400, problem)
 
 
 def header(rule: str, line: bytes, problem: str, path: str = DOCUMENT) -> Row:
-    """A header that is refused on a document write."""
+    """A write of a document with an invalid header."""
     return Row(rule, request("PUT", path, b"x", line), 400, problem)
 
 
 def value(rule: str, text: bytes, problem: str = "invalid_attribute") -> Row:
-    """A value that is JSON but not what its attribute takes."""
+    """A request with valid JSON, but an invalid value of an attribute."""
     return Row(rule, request("PATCH", DETAILS, text), 400, problem)
 
 
 def path(rule: str, method: str, target: str | bytes, status: int, problem: str) -> Row:
-    """A path that is refused."""
+    """A request with an invalid path."""
     return Row(rule, request(method, target, b"{}" if method in ("PUT", "POST", "PATCH") else b""), status, problem)
 
 
@@ -170,7 +169,7 @@ class Served(NamedTuple):
     client: httpx.Client
 
     def visible_state(self) -> object:
-        """Where the log ends, and all that answers show."""
+        """The last position of the log, and the whole registry as returned by a read."""
         return self.client.get("/-/readyz").json()["head"], self.client.get("/?inline").text
 
 
@@ -203,7 +202,7 @@ def test_it_is_refused_and_changes_nothing(served: Served, row: Row) -> None:
     ],
 )
 def test_a_request_that_is_cut_off_changes_nothing(served: Served, sent: bytes) -> None:
-    # ENT-4: what did not come in whole is not carried out
+    # ENT-4: an incomplete request is not executed
     before = served.visible_state()
     assert exchange(served.url, sent, hang_up=True).status in (0, 400)
     assert served.visible_state() == before

@@ -1,4 +1,4 @@
-"""Every rule id that is cited is defined, and the document of rules is the one that the table makes."""
+"""Every cited rule id is defined, and the document of rules is up to date with the table."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import pytest
 from tests.conformance.citations import ROOT
 from tests.conformance.rules import PLACE, PREFIXES, definitions, ids_between, ids_in, prefix_of, text
 
-ROOMS = ("domain", "commands", "projections", "api", "spark_projections", "bench", "tests", "docs")
+FOLDERS = ("domain", "commands", "projections", "api", "spark_projections", "bench", "tests", "docs")
 SUFFIXES = {".py", ".yaml", ".yml", ".md", ".sql", ".json", ".js", ".html", ".sh"}
-#: Where ids are listed or are examples of ids: nothing there cites a rule.
+#: Files that list rule ids or use them as examples, and cite no rule.
 LISTS = {
     "docs/reference/rules.md",
     "docs/reference/conformance.md",
     *(f"tests/conformance/{name}" for name in ("rules.yaml", "sections.yaml", "test_document.py", Path(__file__).name)),
     *(f"tests/conformance/{name}.py" for name in ("citations", "document", "rules")),
 }
-#: What looks like an id and is none, with the reason.
+#: Names that look like rule ids but are none, with the reason.
 NO_RULES = {
     **dict.fromkeys(("P-256", "P-384", "P-521"), "elliptic curves of JSON Web Keys"),
     **dict.fromkeys(("T0", "T300", "T1500"), "names of types in schemas that tests generate"),
 }
-#: Rules that product code or bench/ cites and no test, with the reason.
+#: Rules that no test cites, but product code or bench/ does, with the reason.
 UNTESTED = {"SUB-646": "a speed, which bench/ shows because tests assert plans and counts"}
 
 
 @cache
 def files() -> dict[str, str]:
-    """Every text that may cite rules, by its path."""
+    """The contents of every file that may cite rules, by path."""
     return {str(path.relative_to(ROOT)): path.read_text(errors="replace") for path in _paths()}
 
 
 def _paths() -> Iterator[Path]:
-    for room in ROOMS:
-        for path in sorted((ROOT / room).rglob("*")):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES and path.is_file() and str(path.relative_to(ROOT)) not in LISTS:
                 yield path
 
@@ -70,8 +70,8 @@ def test_every_rule_has_a_sentence_and_a_source() -> None:
 
 
 def test_rules_stand_by_prefix() -> None:
-    shown = list(dict.fromkeys(prefix_of(name) for name in definitions()))
-    assert shown == list(PREFIXES)
+    prefixes = list(dict.fromkeys(prefix_of(name) for name in definitions()))
+    assert prefixes == list(PREFIXES)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Documents that tests read: our own, and the published ones where a checkout of the specification is at hand."""
+"""Documents for tests: our own, and published ones if a checkout of the specification is available."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 OURS: Final = Path(__file__).parent
 MODELS: Final = OURS / "models"
-#: A checkout of the specification's repository; without one, no test has a parameter for what is published.
+#: A checkout of the specification's repository; without it, tests have no parameters for published documents.
 SPEC: Final = Path(os.environ["ANNALS_SPEC_DATA"]) if os.environ.get("ANNALS_SPEC_DATA") else None
 
 
@@ -20,9 +20,9 @@ def _scenarios() -> dict[str, Path]:
     return {path.name.removesuffix(".xreg.json"): path for path in found}
 
 
-#: Documents of endpoints, messages and schemas for a registry of the built-in models, by their names.
+#: Documents with endpoints, messages and schemas for a registry with the built-in models, by name.
 SCENARIOS: Final = _scenarios()
-#: Those with one schema of two Versions, the second of which demands a property more.
+#: The scenarios with a schema of two Versions, the second of which requires one more property.
 HISTORIES: Final = [name for name in SCENARIOS if name in ("parcels-jsons07", "watchkam-jsons07")]
 
 
@@ -35,30 +35,30 @@ def _stores() -> dict[str, tuple[Path, Path]]:
     return found
 
 
-#: Models of Resources with documents, one of them with a type called `format`, and data for each.
+#: Models of Resources with documents, one with a type named `format`, and data for each.
 STORES: Final = _stores()
 
-#: A definition of a message in each format that Message Catalog 0.1 has rules for, by the names of the formats.
+#: A message definition in each format for which Message Catalog 0.1 has rules, by the name of the format.
 DEFINITIONS: Final = {path.stem: path for path in sorted((OURS / "definitions").glob("*.json"))}
 
-#: A small model and what it expands to: ours as rows, the published one as a whole.
+#: A small model and its expansion: ours as rows, the published one as a model.
 EXPANSIONS: Final = {"letters": (MODELS / "letters-model.json", MODELS / "letters-full.json")}
 if SPEC is not None:
     EXPANSIONS["published"] = SPEC / "core" / "sample-model.json", SPEC / "core" / "sample-model-full.json"
 
 
 def read(path: Path) -> Any:
-    """What a JSON file holds."""
+    """The value of a JSON file."""
     return json.loads(path.read_text("utf-8"))
 
 
 def read_from_folder(folder: Path) -> Callable[[str], Any]:
-    """Reads JSON files by their names relative to a folder, as includes of a model there need it."""
+    """A reader of JSON files by their names relative to a folder, for the includes of a model in that folder."""
     return lambda name: read(folder / name)
 
 
 def with_two_versions(document: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """The xid of the schema of a history, and its Versions, the older one first."""
+    """The xid of the schema with two Versions, and its Versions, older first. document: one of HISTORIES."""
     (found,) = (
         (f"/schemagroups/{group}/schemas/{id}", [schema["versions"][version] for version in sorted(schema["versions"])])
         for group, members in document["schemagroups"].items()

@@ -1,1 +1,1 @@
-"""The pages of docs/: those that are generated are up to date, and the site can be built from all of them."""
+"""The pages of docs/: guides do what they say, generated pages are up to date, and the site can be built."""

@@ -1,4 +1,4 @@
-"""The guides to sinks and to publishing do what they say, with the program of each page and a real broker."""
+"""The guides to sinks and to publishing do what they say: each page's program runs with a real broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from tests.support.ports import free_port, wait_for_port
 
 @contextmanager
 def broker(shown_port: int, *command: str | Path) -> Iterator[dict[str, str]]:
-    """A broker that serves all clients, as in docker-compose.yml; the names of its port. command: ends before it."""
+    """A broker without authentication, as in docker-compose.yml; yields `names` for its port.
+
+    command: without its last argument, the port.
+    """
     port = free_port()
     with subprocess.Popen([*command, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -47,9 +50,9 @@ def follow_sink(
     starts_first: bool = True,
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Follows a page whose program prints the events.
+    """Follows a page whose program prints events.
 
-    starts_first: the program has to run before the first event. then: what to try while it still runs.
+    starts_first: the program must run before the first event. then: called while the program still runs.
     """
     with followed(f"guides/subscriptions/{page}", folder, dict(names)) as guide:
         (program,) = (block.text for block in guide.left if block.language == "python")
@@ -67,15 +70,15 @@ def follow_sink(
 
 
 def until_shown(guide: Guide, printed: Path) -> None:
-    """Returns when the program has printed what the page shows last."""
+    """Waits until the program has printed the last output block of the page."""
     shown = pattern(guide.shown[-1])
-    with suppress(AssertionError):  # the one below shows what was printed
+    with suppress(AssertionError):  # the assertion below reports the output
         until(lambda: re.fullmatch(shown, printed.read_text().strip()) is not None, 60)
     assert re.fullmatch(shown, printed.read_text().strip()), printed.read_text()
 
 
 def test_webhooks(tmp_path: Path) -> None:
-    # SUB-710: the SDK reads what arrives
+    # SUB-710: the SDK parses the received events
     names = port_names(9000)
 
     def forge() -> None:
@@ -83,7 +86,7 @@ def test_webhooks(tmp_path: Path) -> None:
         sent_at, body = datetime.now(UTC), b'{"specversion": "1.0"}'
         signed = {"webhook-id": "1", "webhook-timestamp": str(int(sent_at.timestamp()))}
         signature = {"webhook-signature": key.sign("1", sent_at, body.decode())}
-        with pytest.raises(httpx.RemoteProtocolError):  # the program ends such a request without an answer
+        with pytest.raises(httpx.RemoteProtocolError):  # the program closes such a request without a response
             httpx.post(f"http://{names['127.0.0.1:9000']}/events", content=body, headers={**signed, **signature})
 
     follow_sink("http.md", tmp_path, names, then=forge)
@@ -112,7 +115,7 @@ def test_amqp(tmp_path: Path) -> None:
         made.close()
 
 
-#: A broker takes a few seconds to start, and many more on a busy machine.
+#: A broker takes a few seconds to start, and much longer on a busy machine.
 @pytest.mark.uses("Kafka")
 @pytest.mark.timeout(300)
 def test_kafka(kafka_broker: Kafka, tmp_path: Path) -> None:

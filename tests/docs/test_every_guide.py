@@ -1,4 +1,4 @@
-"""No guide escapes its test: each block that a reader would run is run, or is marked as one that is only shown."""
+"""Every guide is tested: each block is run by a test, or its language marks it as not run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.serving import ROOT
 
 FOLDER: Final = ROOT / "docs" / "guides"
 PAGES: Final = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.md"))
-#: The test that runs all blocks of each guide. `followed` and the tests of Spark compare their number with the page.
+#: The test that runs all blocks of each guide. `followed` and the tests of Spark check that no block is left.
 TESTS: Final = {
     **dict.fromkeys(
         (
@@ -38,7 +38,7 @@ TESTS: Final = {
     "spark/analysts.md": "spark_projections/analysis/test_plots.py",
     "spark/sources.md": "spark_projections/test_guide.py",
 }
-#: Languages of blocks that are only shown; `console` and `py` are commands and programs that need more than a test has.
+#: Languages of blocks that are not run. `console` and `py` are commands and programs that need more than tests have.
 SHOWN: Final = {"console", "json", "properties", "py", "sql", "text"}
 _INDENTED: Final = re.compile(r"(?:\A|\n)\n    \S.*")
 _FENCED: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -70,6 +70,6 @@ def test_blocks_say_whether_they_are_run(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_show_what_they_print(page: str) -> None:
-    """A block of commands without output is one that starts a registry, or that prints nothing."""
+    """A block of commands without output starts a registry, or prints nothing."""
     silent = [block.text for block in blocks_of(text_of(page)) if block.language == "sh" and not block.output]
     assert [text for text in silent if not re.search(r"make run|annals serve|curl -s .* -o ", text)] == []

@@ -1,4 +1,4 @@
-"""Guides do what they say: their commands are run against served registries and their outputs compared."""
+"""Guides do what they say: their commands run against served registries, and their outputs are compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.guides import followed
 
-#: Guides for a new registry at http://127.0.0.1:8080.
+#: Guides that assume a new registry at http://127.0.0.1:8080.
 GUIDES = (
     "compare.md",
     "compat.md",

@@ -37,7 +37,7 @@ def test_the_internet(tmp_path: Path) -> None:
 
 @pytest.fixture
 def databases(postgres_url: str) -> Iterator[dict[str, str]]:
-    """The names of the two databases in the guide to backups, by those on the test's server."""
+    """`names` that replace the two databases in the guide to backups with databases on the test's server."""
     server = make_url(postgres_url).set(query={})
     names = {name: f"{name}_{token_hex(4)}" for name in ("annals_restored", "annals")}
     engine = create_engine(server.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
@@ -69,7 +69,7 @@ def test_backup_and_upgrade(databases: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_migration(tmp_path: Path) -> None:
-    """The old server is another registry of ours, which shows another version of the specification."""
+    """The old server is a second Annals registry."""
     with followed("guides/migrate.md", tmp_path) as guide:
         old = guide.serve("--port 8081 --database sqlite:///old.db").url
         new = guide.serve(ANNALS_SINKS_ALLOW="127.0.0.1").url
@@ -79,13 +79,13 @@ def test_migration(tmp_path: Path) -> None:
             httpx.post(f"{old}/dirs/d/files/f", content=content, headers=kind).raise_for_status()
         guide.follow()
         versions = [httpx.get(f"{url}/dirs/d/files/f/versions").json() for url in (old, new)]
-    kept = ("versionid", "createdat", "modifiedat", "ancestorid", "contenttype", "isdefault")
-    before, after = ([{name: row[name] for name in kept} for row in found.values()] for found in versions)
+    preserved = ("versionid", "createdat", "modifiedat", "ancestorid", "contenttype", "isdefault")
+    before, after = ([{name: row[name] for name in preserved} for row in found.values()] for found in versions)
     assert before == after
 
 
 def test_moving_schemas(tmp_path: Path) -> None:
-    """The other schema registry is another registry of ours."""
+    """The other schema registry is a second Annals registry."""
     record = {"subject": "kept", "version": 1, "id": 100_001, "schema": '"long"', "deleted": False}
     key = {"keytype": "SCHEMA", "subject": "kept", "version": 1, "magic": 1}
     (tmp_path / "schemas.jsonl").write_text(json.dumps({"key": key, "value": record}))

@@ -1,4 +1,4 @@
-"""The generated pages of docs/reference are those that the code determines, and explain all that there is."""
+"""The generated pages of docs/reference are up to date and complete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_cures_name_settings_that_exist() -> None:
 
 
 def test_each_error_type_has_an_anchor() -> None:
-    """The part of a `type` behind the # leads to the entry, in the site and on a code host."""
+    """The fragment of each `type` URL is the anchor of its entry, on the site and on a code host."""
     headings = re.findall(r"^### (\S+)$", FOLDER.joinpath("errors.md").read_text(), re.MULTILINE)
     assert sorted(headings) == sorted(kind.name for kind in ALL_PROBLEM_TYPES)
 

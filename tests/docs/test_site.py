@@ -1,4 +1,4 @@
-"""The site is built from all pages without a warning, and loads nothing from other hosts."""
+"""The site can be built from all pages without warnings, and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ exceptions = pytest.importorskip("mkdocs.exceptions")
 load_config = pytest.importorskip("mkdocs.config").load_config
 
 CONFIG = str(ROOT / "mkdocs.yml")
-#: What a browser fetches by itself.
+#: Elements whose URL a browser fetches by itself, with a URL of another host.
 _FETCHED = re.compile(
     r'<(?:script|img|iframe)[^>]* src="(https?:)?//|<link[^>]* rel="?(?:stylesheet|preconnect|icon)[^>]*//'
 )
@@ -27,7 +27,7 @@ def _without_notices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_pages_are_built(tmp_path: Path) -> None:
-    """A dead link, a missing anchor, and a page outside of the navigation would end the build."""
+    """A dead link, a missing anchor, or a page outside the navigation would fail the build."""
     build(load_config(CONFIG, site_dir=str(tmp_path)))
     pages = [*tmp_path.rglob("*.html")]
     assert len(pages) > 30

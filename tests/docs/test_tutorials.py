@@ -1,4 +1,4 @@
-"""Tutorials do what they say: their commands are run against an empty registry and their outputs compared."""
+"""Tutorials do what they say: their commands run against an empty registry, and their outputs are compared."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Decisions, models, formats and small languages: no I/O, a folder for each room of `domain/`."""
+"""Decisions, models, formats and small languages: no I/O, one folder for each folder of `domain/`."""

@@ -1,1 +1,1 @@
-"""Several rooms at once: served registries as processes, real sockets, brokers and browsers."""
+"""Tests of several components together: registries as server processes, real sockets, brokers and browsers."""

@@ -1,4 +1,4 @@
-"""A subscription's life with a broker that goes away: a server as a process of its own, real brokers and clients."""
+"""A subscription whose broker stops and starts again: a server in its own process, real brokers and clients."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tests.support.subscribing import KEY
 
 pytestmark = [pytest.mark.uses("Mosquitto", "NATS"), pytest.mark.timeout(300)]
 
-#: Retried soon, and as often as it takes.
+#: Retries after a short delay, and often enough for the test.
 SOON: Final = {"retry": {"initialdelay": 1, "maxdelay": 1, "multiplier": 1, "maxattempts": 1000}, "timeout": 5}
 PLAIN: Final = {"credentialtype": "PLAIN", "identifier": USER, "secret": PASSWORD}
-#: What is written in one go: several events of each of several subjects, one after the other.
+#: A round of writes: several events of each of these subjects, in turn.
 SUBJECTS: Final = ("a/s/1", "a/s/2", "a/t/1")
 TIMES: Final = 5
-#: Protocols whose brokers keep nothing for those who are away: deliveries pause until their reader is back.
+#: Brokers of these protocols store nothing for absent clients: deliveries pause until the reader is connected.
 FORGETFUL: Final = ("MQTT5", "NATS")
 
 
 @dataclass(frozen=True)
 class Place:
-    """The one place at a broker that events go to. reading: a client that sees what comes."""
+    """The topic, queue or subject of a broker to which events are sent. reading: a client that receives them."""
 
     sink_broker: Broker
     settings: Mapping[str, Any]
@@ -43,17 +43,17 @@ class Place:
 
     @property
     def body(self) -> dict[str, Any]:
-        """A subscription to it."""
-        # Kafka's listeners for those who show who they are tell them a name that leads nowhere here.
-        shown = {} if self.sink_broker.protocol == "KAFKA" else {"sinkcredential": PLAIN}
+        """A subscription with this place as sink."""
+        # Kafka's listeners with authentication advertise a host name that cannot be resolved here.
+        credential = {} if self.sink_broker.protocol == "KAFKA" else {"sinkcredential": PLAIN}
         target = self.sink_broker.target(host="127.0.0.1", credential=None, **self.settings)
         settings = {**target.settings, **SOON}
-        return {"protocol": self.sink_broker.protocol, "sink": target.uri, "protocolsettings": settings, **shown}
+        return {"protocol": self.sink_broker.protocol, "sink": target.uri, "protocolsettings": settings, **credential}
 
 
 @pytest.fixture(params=["KAFKA", "MQTT5", "AMQP", "NATS"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A place at a started broker of each protocol."""
+    """A place at a running broker, for each protocol."""
     with ExitStack() as stack:
         match request.param:
             case "KAFKA":
@@ -79,13 +79,13 @@ def _queue(stack: ExitStack) -> Place:
     return Place(broker, {}, lambda: amqp.reading(broker.port, rabbitmq.QUEUE, emptied=False))
 
 
-def written(server: Registry, round: str) -> list[str]:
-    """The ids of the interactions of some writes."""
+def write_round(server: Registry, round: str) -> list[str]:
+    """Writes a round; returns the ids of the interactions."""
     return [server.write(version, name=f"{round}{number}") for number in range(TIMES) for version in SUBJECTS]
 
 
 def arrived(receiver: Receiver, wanted: list[str], seconds: float = 60.0) -> list[CloudEvent]:
-    """Events in the order of their first arrival, once all that are wanted have come."""
+    """Returns events in the order of their first arrival, after the events of all wanted interactions have arrived."""
     found: dict[str, CloudEvent] = {}
     end = time.monotonic() + seconds
     while {str(each.get_extension("xregcorrelationid")) for each in found.values()} < set(wanted):
@@ -99,38 +99,38 @@ def arrived(receiver: Receiver, wanted: list[str], seconds: float = 60.0) -> lis
 
 @pytest.mark.long
 def test_a_broker_that_goes_away(place: Place, tmp_path: Path) -> None:
-    # SUB-801, 811, 812: all that was written while it was away arrives, in order by subject; only ids come twice
+    # SUB-801, 811, 812: events written during the outage arrive, in order by subject; duplicates have the same id
     folder = tmp_path / "registry"
     folder.mkdir()
     with registry(f"sqlite:///{folder / 'annals.db'}", folder, ANNALS_MASTER_KEY=KEY) as server:
         types = [f"io.xregistry.version.{action}" for action in ("created", "updated")]
         id = str(server.done("POST", "/subscriptions", {**place.body, "types": types})["id"])
         with place.reading() as receiver:
-            first = written(server, "before")
-            ordered(arrived(receiver, first), first)
+            first = write_round(server, "before")
+            check_order(arrived(receiver, first), first)
             until(lambda: server.status(id)["lag"] == 0)
         place.sink_broker.stop()
-        second = written(server, "during")
+        second = write_round(server, "during")
         until(lambda: server.status(id)["state"] == "retrying")
         time.sleep(2)
         assert server.status(id)["pending"] == len(second)
-        forgets = place.sink_broker.protocol in FORGETFUL
-        if forgets:
+        is_forgetful = place.sink_broker.protocol in FORGETFUL
+        if is_forgetful:
             server.act(id, "pause")
         place.sink_broker.start()
         with place.reading() as receiver:
-            if forgets:
+            if is_forgetful:
                 server.act(id, "resume")
             wanted = [*first, *second] if place.sink_broker.protocol == "KAFKA" else second
-            ordered(arrived(receiver, wanted), wanted)
+            check_order(arrived(receiver, wanted), wanted)
         until(lambda: server.status(id)["state"] == "active")
         until(lambda: server.status(id)["lag"] == 0)
         assert server.status(id)["deadletters"] == 0
     assert PASSWORD not in (folder / "serve.log").read_text()
 
 
-def ordered(events: list[CloudEvent], wanted: list[str]) -> None:
-    """Exactly what was wanted has come, in the order of the log for each subject."""
+def check_order(events: list[CloudEvent], wanted: list[str]) -> None:
+    """Checks that exactly the wanted events have arrived, in the order of the log for each subject."""
     assert sorted(str(each.get_extension("xregcorrelationid")) for each in events) == sorted(wanted)
     for version in SUBJECTS:
         found = [str(each.get_extension("sequence")) for each in events if each.get_subject() == xid(version)]

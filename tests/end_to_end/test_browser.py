@@ -1,4 +1,4 @@
-"""A real browser on pages that mean harm, beside an open server on the same machine (ACC-84, ACC-87, ACC-102)."""
+"""A real browser opens malicious pages next to a registry without authentication (ACC-84, ACC-87, ACC-102)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.stores import WHOLE
 
 pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
-#: Tries all that a page may send without and with asking first, then says what became of each.
+#: Sends requests with and without a preflight, and reports the result of each.
 ATTACK = """
 <!doctype html><title>a page</title>
 <form method=post enctype=text/plain target=frame></form><iframe name=frame></iframe>
@@ -51,7 +51,7 @@ await fetch("/told", {method: "POST", body: JSON.stringify(told)});
 </script>
 """
 
-#: Shows stored documents in each way that runs one, and says which scripts ran within two seconds.
+#: Loads stored documents in frames, and reports which of their scripts ran within two seconds.
 EMBEDDING = """
 <!doctype html><title>a page</title>
 <script type=module>
@@ -73,9 +73,9 @@ MODEL = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singula
 
 
 class Pages(ThreadingHTTPServer):
-    """A server of pages by path, which passes all other requests on to `beyond`, under the host name they came by.
+    """A server of pages by path that forwards all other requests to `beyond`, with their original Host header.
 
-    That is what a page gets that has its own name lead elsewhere once it is loaded.
+    This imitates DNS rebinding: the name of a loaded page resolves to another server.
     """
 
     daemon_threads = True
@@ -83,12 +83,12 @@ class Pages(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.pages: dict[str, tuple[str, bytes]] = {}
-        self.told: Queue[Any] = Queue()
+        self.reports: Queue[Any] = Queue()
         self.beyond = ""
 
     @property
     def origin(self) -> str:
-        """Its origin by a name that no registry has."""
+        """Its origin, with a host name that no registry has."""
         return f"http://evil.example:{self.server_port}"
 
 
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path == "/told":
-            self.server.told.put(json.loads(body))
+            self.server.reports.put(json.loads(body))
             return self._answer(204, "text/plain", b"")
         if self.path in self.server.pages:
             return self._answer(200, *self.server.pages[self.path])
@@ -169,7 +169,7 @@ def files(url: str) -> dict[str, set[str]]:
 UNTOUCHED: dict[str, set[str]] = {"d": set(), "gone": set()}
 REFUSED = {"simple": "unread", "document": "unread", "put": "refused", "delete": "refused", "read": "refused"}
 ALLOWED = {"simple": "unread", "document": "unread", "put": 201, "delete": 204, "read": 200}
-#: An attack, settings, what the browser says of each request, and what the registry has afterwards.
+#: An attack, settings, the results that the page reports, and the contents of the registry afterwards.
 ATTACKS: list[tuple[str, dict[str, str], dict[str, Any], dict[str, set[str]]]] = [
     ("ACC-84: a page elsewhere", {}, REFUSED, UNTOUCHED),
     ("ACC-84: an origin that may", {"ANNALS_CORS_ORIGINS": "{origin}"}, ALLOWED, {"d": {"f"}, "new": set()}),
@@ -191,12 +191,12 @@ def test_page_that_writes(
         page = ATTACK % {"target": json.dumps(pages.origin if rebinds else served.url)}
         pages.pages["/page"] = ("text/html", page.encode())
         with chromium(tmp_path, f"{pages.origin}/page"):
-            assert pages.told.get(timeout=60) == told
+            assert pages.reports.get(timeout=60) == told
         assert files(served.url) == after
 
 
 def test_stored_pages_do_not_run(tmp_path: Path, pages: Pages) -> None:
-    # ACC-102: stored HTML and SVG are saved or shown without their scripts; the same from elsewhere run
+    # ACC-102: stored HTML and SVG are saved or shown without their scripts; from another server the scripts run
     with serving("sqlite:///annals.db", tmp_path) as served:
         put(f"{served.url}/modelsource", json.dumps(MODEL).encode())
         addresses = []
@@ -207,4 +207,4 @@ def test_stored_pages_do_not_run(tmp_path: Path, pages: Pages) -> None:
         for frames, ran in ((addresses, []), ([f"/{name}" for name in STORED], ["html ran", "svg ran"])):
             pages.pages["/page"] = ("text/html", (EMBEDDING % {"addresses": json.dumps(frames)}).encode())
             with chromium(tmp_path, f"{pages.origin}/page"):
-                assert sorted(pages.told.get(timeout=60)) == ran
+                assert sorted(pages.reports.get(timeout=60)) == ran

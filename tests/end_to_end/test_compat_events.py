@@ -1,4 +1,4 @@
-"""Events of the older APIs on their way to real webhooks and brokers: each sink gets the families that it asked for."""
+"""Events of the legacy APIs at real webhooks and brokers: each sink gets the families that its owner requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["place", "sinks"]
 pytestmark = pytest.mark.uses("Mosquitto", "NATS")
 
 SCHEMAS, MESSAGES = "/compat/schemaregistry/v0.2", "/compat/messagecatalog/v0.1"
-#: What was long before any of this.
+#: A time long before the events of these tests.
 OLD = "2020-01-01T00:00:00.5Z"
 
 
@@ -35,7 +35,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 
 def change(api: Api) -> None:
-    """A schema by its older API, messages by both doors, of which one is kept; then the Group of messages goes."""
+    """Writes a schema by its legacy API and a message by both APIs, and deletes the Group of the message."""
     api.done("PUT", f"{SCHEMAS}/schemagroups/a%2Fb", {}, content_type="application/json")
     api.done("POST", f"{SCHEMAS}/schemagroups/a%2Fb/schemas/s", b"text", schema_format="Own/1")
     api.done("PUT", f"{MESSAGES}/messagecatalog/g", {"format": "Own"}, content_type="application/json")
@@ -53,8 +53,8 @@ def without_sequence(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in event.items() if name != "sequence"} for event in events]
 
 
-#: What subscriptions to events of the older APIs say.
-ASKED: dict[str, dict[str, Any]] = {
+#: Members of subscriptions to events of the legacy APIs, by the path of the sink.
+SUBSCRIPTIONS: dict[str, dict[str, Any]] = {
     "/source": {"source": BASE + SCHEMAREGISTRY.base},
     "/types": {"types": [f"{MESSAGECATALOG.events}.updated.v1", f"{MESSAGECATALOG.events}.deleted.v1"]},
     "/both": {"config": {"families": ["schemaregistry", "messagecatalog"]}},
@@ -62,8 +62,8 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-def asked_for(api: Api) -> dict[str, list[dict[str, Any]]]:
-    """What the feed has of what each of these asks for."""
+def requested_events(api: Api) -> dict[str, list[dict[str, Any]]]:
+    """The events in the feed that each of these subscriptions requests."""
     schemas, messages = (feed(api, name) for name in ("schemaregistry", "messagecatalog"))
     below = [event for event in messages if event["subject"].startswith("/messagecatalog/g/")]
     both = feed(api, "schemaregistry,messagecatalog")
@@ -71,18 +71,18 @@ def asked_for(api: Api) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
-    # SUB-111, LEG-1008: by source, by types, by name, and the registry's own for those who say nothing
-    # SUB-114: what arrives is what the feed has, its times included
-    for path, members in {"/none": {}, **ASKED}.items():
+    # SUB-111, LEG-1008: selected by source, by types, or by name; by default the registry's own family
+    # SUB-114: the delivered events equal those in the feed, including their times
+    for path, members in {"/none": {}, **SUBSCRIPTIONS}.items():
         subscribed(api, sinks.url + path, **members)
     change(api)
-    wanted = {"/none": feed(api, "xregistry"), **asked_for(api)}
-    schemas, messages = wanted["/source"], wanted["/types"]
-    until(lambda: all(len(sinks.received[path]) >= len(events) for path, events in wanted.items()))
-    for path, events in wanted.items():
+    expected = {"/none": feed(api, "xregistry"), **requested_events(api)}
+    schemas, messages = expected["/source"], expected["/types"]
+    until(lambda: all(len(sinks.received[path]) >= len(events) for path, events in expected.items()))
+    for path, events in expected.items():
         arrived = sorted(sinks.events(path), key=lambda event: event["sequence"])
         assert without_sequence(arrived) == events, path
-    # a client's own time, as it was stored, and each object of the Group, the kept Version among them
+    # the time that the client set, as stored; a deletion for each object of the Group, including the first Version
     assert next(event["time"] for event in messages if event["subject"].endswith("/versions/1")) == OLD
     assert [event["subject"] for event in messages if event["type"].endswith(".deleted.v1")] == [
         "/messagecatalog/g",
@@ -93,23 +93,23 @@ def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
     assert [event["subject"] for event in schemas][-1] == "/schemagroups/a%2Fb/schemas/s/versions/1"
 
 
-@pytest.mark.timeout(300)  # some brokers take their time to start
+@pytest.mark.timeout(300)  # some brokers start slowly
 def test_each_family_is_delivered_to_brokers(sqlite_url: str, place: Place) -> None:
-    # SUB-111, SUB-114, LEG-1008: over Kafka, MQTT, AMQP and NATS as over HTTP, once for each subscription that wants it
+    # SUB-111, SUB-114, LEG-1008: Kafka, MQTT, AMQP and NATS deliver the same events as HTTP, once per subscription
     create(sqlite_url, default_source())
     with place.reading() as receiver, delivering(sqlite_url) as api:
-        for members in ASKED.values():
+        for members in SUBSCRIPTIONS.values():
             api.done("POST", "/subscriptions", place.body | members, content_type="application/json")
         change(api)
-        told = without_sequence([event for events in asked_for(api).values() for event in events])
-        wanted = [{**event, "time": datetime.fromisoformat(event["time"])} for event in told]
-        arrived = [attributes(received.event) for received in receiver.take(len(wanted), seconds=60)]
+        requested = without_sequence([event for events in requested_events(api).values() for event in events])
+        expected = [{**event, "time": datetime.fromisoformat(event["time"])} for event in requested]
+        arrived = [attributes(received.event) for received in receiver.take(len(expected), seconds=60)]
         assert receiver.take(1, seconds=1) == []
-    assert sorted(arrived, key=by_id) == sorted(wanted, key=by_id)
+    assert sorted(arrived, key=by_id) == sorted(expected, key=by_id)
 
 
 def attributes(event: CloudEvent) -> dict[str, Any]:
-    """An event as the feed has it, less its place in a subscription."""
+    """An event as in the feed, without the position in its subscription."""
     assert event.get_data() is None
     return {name: value for name, value in event.get_attributes().items() if name != "sequence"}
 
@@ -119,7 +119,7 @@ def by_id(event: dict[str, Any]) -> str:
 
 
 def test_binary_mode(api: Api, sinks: Webhooks) -> None:
-    # SUB-114: without data there is nothing for a body, so all of it goes there as one JSON object
+    # SUB-114: an event without data has no body, so the whole event is sent as one JSON object
     subscribed(api, f"{sinks.url}/s", source=BASE + SCHEMAREGISTRY.base, protocolsettings={"contentmode": "binary"})
     api.done("PUT", "/schemagroups/g", {"modifiedat": OLD})
     until(lambda: sinks.received["/s"])
@@ -130,7 +130,7 @@ def test_binary_mode(api: Api, sinks: Webhooks) -> None:
 
 @pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
 def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks, family: Any) -> None:
-    # Section 1.1, `starttime`: a Version of long ago that changes now is news, though its event says when it was made
+    # Section 1.1, `starttime`: it is compared with the time of recording, not with the older time in the event
     subscribed(api, f"{sinks.url}/s", source=BASE + family.base, config={"starttime": "2026-01-01T00:00:00Z"})
     path = f"/{family.groups}/g/{family.resources}/s"
     if family is SCHEMAREGISTRY:
@@ -143,7 +143,7 @@ def test_a_start_in_time_is_about_when_it_was_recorded(api: Api, sinks: Webhooks
 
 
 def test_owners_receive_events_of_readable_groups(store_url: str, sinks: Webhooks) -> None:
-    # LEG-1105, SUB-911: by the Group in the registry, whatever the older API calls it
+    # LEG-1105, SUB-911: grants use the Group's id in the registry, not its id in the legacy API
     create(store_url, default_source())
     tokens = {
         "gina": {"name": "gina", "groups": {"/messagegroups/g:1": "writer"}},
@@ -151,8 +151,8 @@ def test_owners_receive_events_of_readable_groups(store_url: str, sinks: Webhook
     }
     with delivering(store_url, tokens=json.dumps(tokens)) as api:
         for name in tokens:
-            wish = {"protocol": "HTTP", "sink": f"{sinks.url}/{name}", "source": BASE + MESSAGECATALOG.base}
-            api.done("POST", "/subscriptions", wish, authorization=f"Bearer {name}", content_type="application/json")
+            body = {"protocol": "HTTP", "sink": f"{sinks.url}/{name}", "source": BASE + MESSAGECATALOG.base}
+            api.done("POST", "/subscriptions", body, authorization=f"Bearer {name}", content_type="application/json")
         for group in ("other", "g:1", "last"):
             api.done("PUT", f"/messagegroups/{group}", {}, authorization="Bearer root")
         until(lambda: "/messagecatalog/last" in sinks.subjects("/root") and sinks.received["/gina"])

@@ -1,7 +1,7 @@
 """Many concurrent clients of served registries: one process, and two on one store.
 
-Every accepted write is in the log once and every refused one not at all, epochs are checked and counted as if the
-writes had come one by one, positions have no gaps, nothing fails, and a client sees what it was told is done.
+The log contains every accepted write once and no refused one. Epochs are checked and counted as if the writes were
+sequential. Positions have no gaps, no request fails, and a client can read what the server acknowledged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Json = Any
 
 
 class WriteResponse(NamedTuple):
-    """What a client was told of one write. name: what it wrote, in its way unique."""
+    """The response to one write of a client. name: the name that it wrote, unique for the path."""
 
     path: str
     status: int
@@ -47,7 +47,7 @@ class WriteResponse(NamedTuple):
 
 
 class Servers(NamedTuple):
-    """Processes on one store."""
+    """Server processes on one store."""
 
     urls: Sequence[str]
     database: str
@@ -55,7 +55,7 @@ class Servers(NamedTuple):
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long), "postgresql, two processes"])
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]:
-    """A registry of dirs with files, served by each number of processes that its database allows."""
+    """A registry of dirs with files, on SQLite served by one process, on PostgreSQL by one or two."""
     kind, _, two = request.param.partition(",")
     database = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
     with ExitStack() as stack:
@@ -69,7 +69,7 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]
 
 
 class Client:
-    """One of many: its requests take turns at the processes."""
+    """One of many clients, which sends its requests to the processes in turn."""
 
     def __init__(self, number: int, urls: Sequence[str], http: httpx.AsyncClient) -> None:
         self.number = number
@@ -93,16 +93,16 @@ class Client:
 
 
 def test_clients_that_write_the_same_and_different_things(servers: Servers) -> None:
-    # TRAP-7, EV-79: what was accepted is in the log once, in some order
-    # ENT-52: of the writes with one epoch, one is let through
-    told = asyncio.run(
+    # TRAP-7, EV-79: every accepted write is in the log once, in some order
+    # ENT-52: of several writes with the same epoch, one is accepted
+    responses = asyncio.run(
         run_all_clients(servers.urls, blind_writes, checked_writes, versions_of_one_resource, own_entities)
     )
     events = log_of(servers.database)
-    accepted = [one for one in told if one.status in (200, 201)]
-    assert {one.status for one in told} <= {200, 201, 400}
+    accepted = [one for one in responses if one.status in (200, 201)]
+    assert {one.status for one in responses} <= {200, 201, 400}
     assert len({one.interaction for one in accepted}) == len(accepted)
-    assert not any(one.interaction for one in told if one.status == 400)
+    assert not any(one.interaction for one in responses if one.status == 400)
     recorded = Counter((event.xregcorrelationid, event.xid) for event in events)
     assert [one for one in accepted if recorded[one.interaction, one.path] != 1] == []
     for one in accepted:
@@ -110,14 +110,14 @@ def test_clients_that_write_the_same_and_different_things(servers: Servers) -> N
     written = Counter(one.path for one in accepted)
     for path in ("/dirs/blind", "/dirs/checked"):
         assert [epoch for epoch, _ in states(events, path)] == list(range(1, written[path] + 1))
-    assert written["/dirs/checked"] > TURNS  # somebody wins each time
+    assert written["/dirs/checked"] > TURNS  # one client wins in each turn
     assert {name for _, name in states(events, "/dirs/blind")} == {
-        one.name for one in told if one.path == "/dirs/blind"
+        one.name for one in responses if one.path == "/dirs/blind"
     }
 
 
 def log_of(database: str) -> list[EntityEvent]:
-    """The events of a log that is whole and without gaps."""
+    """The events of the log. Checks that it is consistent and has no gaps."""
     store = Store(database)
     try:
         assert [*verify_log(store), *verify_row_hashes(store)] == []
@@ -134,56 +134,56 @@ def states(events: Sequence[EntityEvent], path: str) -> list[tuple[int, str]]:
 
 
 async def run_all_clients(urls: Sequence[str], *actions: Any) -> list[WriteResponse]:
-    """What all clients were told, each doing everything at the same time as the others."""
+    """Runs all actions for all clients concurrently; returns the responses to all writes."""
     limits = httpx.Limits(max_connections=CLIENTS)
     async with httpx.AsyncClient(limits=limits, timeout=30) as http:
         clients = [Client(number, urls, http) for number in range(CLIENTS)]
         first = await clients[0].write("PUT", "/dirs/checked", "first")
-        found = await asyncio.gather(*(each(client, actions) for client in clients))
-    return [first, *(one for told in found for one in told)]
+        found = await asyncio.gather(*(run_actions(client, actions) for client in clients))
+    return [first, *(one for responses in found for one in responses)]
 
 
-async def each(client: Client, actions: Sequence[Any]) -> list[WriteResponse]:
+async def run_actions(client: Client, actions: Sequence[Any]) -> list[WriteResponse]:
     order = [*actions[client.number % len(actions) :], *actions[: client.number % len(actions)]]
-    return [one for doing in order for one in await doing(client)]
+    return [one for action in order for one in await action(client)]
 
 
 async def blind_writes(client: Client) -> list[WriteResponse]:
-    """Everybody writes one Group without looking."""
+    """All clients write one Group, without an epoch."""
     return [await client.write("PUT", "/dirs/blind", f"{client.number}.{turn}") for turn in range(TURNS)]
 
 
 async def checked_writes(client: Client) -> list[WriteResponse]:
-    """Everybody adds to what it read, and only to that: of those that read the same, one is let through."""
-    told = []
+    """All clients update one Group with the epoch that they read: of those with the same epoch, one is accepted."""
+    responses = []
     for turn in range(TURNS):
         seen = await client.read("/dirs/checked")
         name = f"{client.number}.{turn}"
         one = await client.write("PATCH", "/dirs/checked", name, epoch=seen["epoch"])
         assert one.status == 400 or one.epoch == seen["epoch"] + 1
-        told.append(one)
-    return told
+        responses.append(one)
+    return responses
 
 
 async def versions_of_one_resource(client: Client) -> list[WriteResponse]:
-    """Everybody adds Versions to one Resource, and finds each of them at once."""
-    told = []
+    """All clients add Versions to one Resource, and can read each of them immediately."""
+    responses = []
     for turn in range(TURNS):
         name = f"{client.number}.{turn}"
-        answer = await client.send("POST", "/dirs/shared/files/f", {"name": name})
-        path = answer.json()["xid"]
-        assert (answer.status_code, (await client.read(path))["name"]) == (201, name)
-        told.append(WriteResponse(path, 201, 1, name, answer.headers[ID]))
-    return told
+        response = await client.send("POST", "/dirs/shared/files/f", {"name": name})
+        path = response.json()["xid"]
+        assert (response.status_code, (await client.read(path))["name"]) == (201, name)
+        responses.append(WriteResponse(path, 201, 1, name, response.headers[ID]))
+    return responses
 
 
 async def own_entities(client: Client) -> list[WriteResponse]:
-    """Everybody has a Resource of its own, whose last state it always reads back."""
-    path, told = f"/dirs/own/files/of{client.number}", []
+    """Each client updates its own Resource, and always reads the last state."""
+    path, responses = f"/dirs/own/files/of{client.number}", []
     for turn in range(TURNS):
         epoch = {"epoch": turn} if turn else {}
         one = await client.write("PUT", path, f"turn {turn}", versionid="1", **epoch)
-        shown = await client.read(path)
-        assert (one.status, shown["epoch"], shown["name"]) == (200 if turn else 201, turn + 1, one.name)
-        told.append(one)
-    return told
+        entity = await client.read(path)
+        assert (one.status, entity["epoch"], entity["name"]) == (200 if turn else 201, turn + 1, one.name)
+        responses.append(one)
+    return responses

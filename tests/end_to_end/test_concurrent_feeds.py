@@ -1,6 +1,6 @@
-"""Readers that follow both feeds of served registries while many clients write, and servers that end meanwhile.
+"""Readers that follow both feeds of served registries during many writes, and a server that stops during a read.
 
-Whatever way a reader follows, it gets every event of the log once and in order.
+A reader gets every event of the log once and in order, by streams as well as by long polls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Json = Any
 
 
 class Servers(NamedTuple):
-    """Processes on one store."""
+    """Server processes on one store."""
 
     urls: Sequence[str]
     database: str
@@ -39,7 +39,7 @@ class Servers(NamedTuple):
 
 @pytest.fixture(params=["sqlite", "postgresql, two processes"])
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]:
-    """A registry, served by each number of processes that its database allows."""
+    """A registry, on SQLite served by one process, on PostgreSQL by two."""
     kind, _, two = request.param.partition(",")
     database = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
     with ExitStack() as stack:
@@ -52,8 +52,8 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Servers]
 
 
 def test_readers_that_follow_miss_nothing(servers: Servers) -> None:
-    # EV-78, EV-79: by streams that are cut off now and then, and by long polls with small and large pages, on every
-    # process: each event once, in commit order
+    # EV-78, EV-79: interrupted streams, and long polls with small and large pages, return each event once and in commit
+    # order, on every process
     found = asyncio.run(run_readers_and_writers(servers.urls))
     events, log = expected(servers.database)
     assert len(events) > WRITERS * TURNS
@@ -62,7 +62,7 @@ def test_readers_that_follow_miss_nothing(servers: Servers) -> None:
 
 
 def expected(database: str) -> tuple[list[str], list[int]]:
-    """Ids of the events, and positions of the log, in order."""
+    """The ids of all events and the positions of the log, in order."""
     readers = ViewPool(database)
     with readers.view() as view:
         log, messages = view.log, XRegistryEvents().messages
@@ -74,7 +74,7 @@ def expected(database: str) -> tuple[list[str], list[int]]:
 
 
 async def run_readers_and_writers(urls: Sequence[str]) -> dict[str, list[Json]]:
-    """What each reader got while everybody wrote."""
+    """Runs all readers and writers concurrently; returns the ids or positions that each reader got."""
     async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=64)) as http:
         reading = {
             f"{way.__name__} {url}{path} {size}": asyncio.create_task(reader(way, http, url, path, size))
@@ -95,7 +95,7 @@ async def writer(http: httpx.AsyncClient, urls: Sequence[str], number: int) -> N
 
 
 async def reader(way: Any, http: httpx.AsyncClient, url: str, path: str, size: int) -> list[Json]:
-    """Ids of events, or positions, until the last write is seen. size: events after which it starts over."""
+    """Ids of events, or positions, up to the last write. size: events of a stream or a page."""
     seen: list[Json] = []
     async for event in way(http, url, path, size):
         if "topic" in event or "specversion" in event:
@@ -106,7 +106,7 @@ async def reader(way: Any, http: httpx.AsyncClient, url: str, path: str, size: i
 
 
 async def streamed(http: httpx.AsyncClient, url: str, path: str, size: int) -> AsyncIterator[Json]:
-    """A stream that is left after some events, and resumed with the id that it gave last."""
+    """Reads a stream. Closes it after `size` events, and resumes with the last id."""
     last = ""
     while True:
         headers = {"accept": EVENT_STREAM} | ({"last-event-id": last} if last else {})
@@ -133,26 +133,26 @@ async def blocks(answer: httpx.Response) -> AsyncIterator[dict[str, str]]:
 
 
 async def polled(http: httpx.AsyncClient, url: str, path: str, size: int) -> AsyncIterator[Json]:
-    """Long polls along the links of the answers."""
-    asked = f"{path}?limit={size}&wait=10"
+    """Long polls, following the links in the responses."""
+    url_path = f"{path}?limit={size}&wait=10"
     while True:
-        answer = await http.get(url + asked, headers={"accept": FORMS[path]})
+        answer = await http.get(url + url_path, headers={"accept": FORMS[path]})
         for event in answer.json():
             yield event
-        [asked] = re.findall(r"<http://[^/>]+(/[^>]*)>;rel=next", answer.headers["link"])
+        [url_path] = re.findall(r"<http://[^/>]+(/[^>]*)>;rel=next", answer.headers["link"])
 
 
 def test_a_server_stops_with_a_reader_on_it(sqlite_url: str, tmp_path: Path) -> None:
-    # a reader who would stay for ever is let go of at once, not when the server's patience ends, and told how far it is
+    # the server ends an open stream immediately, without waiting for a timeout, and sends the position of the reader
     with serving(sqlite_url, tmp_path) as served, httpx.Client(timeout=20) as http:
         with http.stream("GET", f"{served.url}/-/events", headers={"accept": EVENT_STREAM}) as answer:
             pieces = answer.iter_raw()
             assert next(pieces).startswith(b"retry:")
             began = time.monotonic()
             served.process.send_signal(signal.SIGTERM)
-            # the log has 3 events that are of no interest here, and the server may not have come to read them
+            # the log has 3 events that this feed does not contain, and the server may not have read them yet
             assert b"".join(pieces) in (b": \nid: 0\n\n", b": \nid: 3\n\n")
         served.process.wait(timeout=20)
         assert time.monotonic() - began < 5
-    said = (tmp_path / "serve.log").read_text()
-    assert "Application shutdown complete" in said and "ERROR" not in said
+    printed = (tmp_path / "serve.log").read_text()
+    assert "Application shutdown complete" in printed and "ERROR" not in printed

@@ -20,7 +20,7 @@ from tests.support.registries.subscribed import Registry, registry
 from tests.support.webhooks import Webhooks, webhooks
 
 CREATED: Final = ["io.xregistry.version.created"]
-#: What a sink says at most that says too much, in bytes.
+#: Maximum size of a response that is too large, in bytes.
 MUCH: Final = 100 << 20
 SUBSCRIPTIONS: Final = 1_000
 DEAD: Final = 10
@@ -34,7 +34,7 @@ def sinks() -> Iterator[Webhooks]:
 
 
 async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Reads a request, and breaks the connection off."""
+    """Reads a request, and resets the connection."""
     await reader.readuntil(b"\r\n\r\n")
     at_once = struct.pack("ii", 1, 0)
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
@@ -46,12 +46,12 @@ def _has(several: Sized, number: int) -> bool:
 
 
 def _letters(server: Registry, id: str) -> list[tuple[Any, ...]]:
-    found = server.done("GET", f"/subscriptions/{id}/deadletters")
-    return [(each["reason"], each["code"], each["attempts"]) for each in found]
+    letters = server.done("GET", f"/subscriptions/{id}/deadletters")
+    return [(each["reason"], each["code"], each["attempts"]) for each in letters]
 
 
 def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None:
-    # SUB-821, 823, 902, 806, 8.3: each has its own outcome, and none of them holds up a good one
+    # SUB-821, 823, 902, 806, 8.3: each failing sink has its own outcome, and none delays a good one
     said = 0
 
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,11 +88,11 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
             sent.append(time.monotonic())
             server.write(f"a/s/{number}")
         until(lambda: len(sinks.received["/good"]) == 3)
-        late = [told.at - at for told, at in zip(sinks.received["/good"], sent, strict=True)]
+        late = [received.at - at for received, at in zip(sinks.received["/good"], sent, strict=True)]
         assert max(late) < 1.0, late
         for id in ids.values():
             until(partial(lambda id: server.status(id)["lag"] == 0, id))
-        # A letter is stored a moment after the deliverer has gone on.
+        # A dead letter is stored shortly after the lag is 0.
         for name, letter in (
             ("fails", ("maxattempts", "500", 2)),
             ("hangs", ("maxattempts", "timeout", 2)),
@@ -108,7 +108,7 @@ def test_what_sinks_do(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None
 
 @pytest.mark.long
 def test_dead_sinks_among_many(sqlite_url: str, tmp_path: Path, sinks: Webhooks) -> None:
-    # SUB-806: of a thousand subscriptions ten have sinks that accept and never answer; the others get theirs in time
+    # SUB-806: ten of a thousand sinks accept requests and never respond; the others get their events in time
     with (
         socket.create_server(("127.0.0.1", 0), backlog=1024) as silent,
         registry(sqlite_url, tmp_path, ANNALS_SINKS_VALIDATION="off") as server,
@@ -116,16 +116,16 @@ def test_dead_sinks_among_many(sqlite_url: str, tmp_path: Path, sinks: Webhooks)
         dead = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         ids = [server.subscribe(dead, types=CREATED) for _ in range(DEAD)]
         for number in range(SUBSCRIPTIONS - DEAD):
-            named = [{"suffix": {"subject": f"/{number % WRITES}"}}]
-            server.subscribe(f"{sinks.url}/{number % WRITES}", types=CREATED, filters=named)
+            filters = [{"suffix": {"subject": f"/{number % WRITES}"}}]
+            server.subscribe(f"{sinks.url}/{number % WRITES}", types=CREATED, filters=filters)
         late: list[float] = []
         for number in range(WRITES):
-            # A write waits for the deliveries of the one before, so that a slow machine does not look like a late one.
+            # A write waits for the deliveries of the previous one, so that a slow machine does not count as a delay.
             sent = time.monotonic()
             server.write(f"a/s/{number}")
             received = sinks.received[f"/{number}"]
             until(partial(_has, received, len(range(number, SUBSCRIPTIONS - DEAD, WRITES))))
-            late += (told.at - sent for told in received)
-        # A sink that never answers is given up after ten seconds, which is how late whoever waits behind one would be.
+            late += (event.at - sent for event in received)
+        # An attempt times out after ten seconds: an event that waits for such a sink would be that late.
         assert max(late) < 9.0, sorted(late)[-100:]
         assert {server.status(id)["pending"] > 0 for id in ids} == {True}

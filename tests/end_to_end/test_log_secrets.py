@@ -1,4 +1,4 @@
-"""No secret is in any log line: a scan of all that a server prints at level debug, after a life with markers."""
+"""No log line contains a secret: scans the output of a server at level debug for markers that all secrets contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOKEN: Final = f"{MARK}-token"
 ADMIN: Final = {"authorization": f"Bearer {TOKEN}"}
 #: Nothing listens there.
 CLOSED: Final = "127.0.0.1:9"
-#: Sinks of other protocols, whose clients log for themselves.
+#: Sinks of other protocols, whose client libraries write log lines of their own.
 OTHER_SINKS: Final[tuple[dict[str, Any], ...]] = (
     {"sink": f"kafka://{CLOSED}", "protocol": "KAFKA", "protocolsettings": {"topicname": "t"}},
     {"sink": f"mqtt://{CLOSED}", "protocol": "MQTT5", "protocolsettings": {"topicname": "t"}},
@@ -62,7 +62,7 @@ def settings(folder: Path, log_format: str) -> dict[str, str]:
 def subscription(**members: Any) -> dict[str, Any]:
     """A subscription with secrets, whose token expires so soon that the server has to get a new one."""
     expires = datetime.now(UTC) + timedelta(minutes=1)
-    found = {
+    body = {
         "sink": f"http://{CLOSED}/in?token={MARK}-sink-query",
         "protocol": "HTTP",
         "types": ["io.xregistry.group.created"],
@@ -78,11 +78,11 @@ def subscription(**members: Any) -> dict[str, Any]:
             "deadletter": {"mode": "sink", "uri": f"http://{CLOSED}/dead?k={MARK}-dead"},
         },
     }
-    return {**found, **members}
+    return {**body, **members}
 
 
-def live(url: str) -> None:
-    """Requests of callers with and without rights, with secrets wherever a request can have one."""
+def send_requests(url: str) -> None:
+    """Sends requests with and without permission, with secrets in every possible place."""
     unsigned = jwt.encode({"sub": f"{MARK}-subject"}, f"{MARK}-key".ljust(32, "x"), headers={"kid": "k"})
     with httpx.Client(base_url=url, timeout=30) as client:
         for credential in (f"Bearer {MARK}-bad", f"Bearer {unsigned}", f"Basic {MARK}", f"{MARK}", f"Bearer {TOKEN} x"):
@@ -106,8 +106,8 @@ def live(url: str) -> None:
                 "credential": login,
                 "scope": scope,
             }
-            made = client.put(f"/-/links/{id}", headers=ADMIN, json=link)
-            assert made.status_code == 201, made.text
+            created_link = client.put(f"/-/links/{id}", headers=ADMIN, json=link)
+            assert created_link.status_code == 201, created_link.text
             assert client.post(f"/-/links/{id}/actions/check", headers=ADMIN).status_code >= 400
         assert client.put("/schemagroups/g", headers=ADMIN, json={}).status_code == 201
         client.get("/", headers={**ADMIN, "x-long": MARK * 5000})
@@ -116,8 +116,8 @@ def live(url: str) -> None:
         raw.recv(1000)
 
 
-def fail(url: str, database: Path) -> None:
-    """Requests that fail inside the server, for lines with tracebacks and with statements of SQL."""
+def send_failing_requests(url: str, database: Path) -> None:
+    """Sends requests that fail inside the server, for log lines with tracebacks and SQL statements."""
     with closing(sqlite3.connect(database)) as connection:
         for table in ("secret", "entity"):
             connection.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
@@ -133,9 +133,9 @@ def fail(url: str, database: Path) -> None:
 def test_a_scan(log_format: str, tmp_path: Path) -> None:
     database, environment = tmp_path / "annals.db", settings(tmp_path, log_format)
     with serving(f"sqlite:///{database}", tmp_path, **environment) as served:
-        live(served.url)
-        time.sleep(3)  # deliveries and links fail, and try again
-        fail(served.url, database)
+        send_requests(served.url)
+        time.sleep(3)  # deliveries and links fail and are retried
+        send_failing_requests(served.url, database)
     printed = (tmp_path / "serve.log").read_text()
     for text in (
         "request denied",
@@ -154,7 +154,7 @@ def test_a_scan(log_format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("log_format", ["console", pytest.param("json", marks=pytest.mark.long)])
 def test_verbs(log_format: str, tmp_path: Path) -> None:
-    """What other verbs print when they fail, and what `config` shows."""
+    """The output of `config`, and of other verbs that fail, contains no secret."""
     secrets = {"ANNALS_SEGMENTS": f"s3://k:{MARK}@bucket/x", "ANNALS_TOKEN": TOKEN, "ANNALS_LINK_SECRET": MARK}
     spark = {"ANNALS_SPARK_CONF": json.dumps({"spark.hadoop.fs.s3a.secret.key": MARK})}
     environment = {**settings(tmp_path, log_format), **secrets, **spark}

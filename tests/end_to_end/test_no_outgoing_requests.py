@@ -1,4 +1,4 @@
-"""References out of the registry are text only: a listener that all of them name gets no request."""
+"""The registry does not follow external references: a listener to which all of them point gets no request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ XSD = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:include schema
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """A port at which the kernel takes connections; none has come as long as there is none to accept."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as made:
-        made.setblocking(False)
-        yield made
+    """A non-blocking listening socket: `accept` fails as long as no client has connected."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        server.setblocking(False)
+        yield server
 
 
 def test_the_listener_detects_a_request(listener: socket.socket) -> None:
@@ -32,7 +32,7 @@ def test_the_listener_detects_a_request(listener: socket.socket) -> None:
 
 
 def test_no_reference_is_followed(listener: socket.socket, sqlite_url: str) -> None:
-    # SC-12, MS-12, MS-18, EP-40: whatever is written, checked, compared, resolved, matched or judged
+    # SC-12, MS-12, MS-18, EP-40: no write, check, comparison, resolution, match or finding follows a reference
     at = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
     schemas: dict[str, dict[str, Any]] = {
         "elsewhere": {"format": "Avro/1.11", "schemaurl": at},
@@ -64,7 +64,7 @@ def test_no_reference_is_followed(listener: socket.socket, sqlite_url: str) -> N
 
 
 def test_the_legacy_apis_fetch_nothing(listener: socket.socket, sqlite_url: str) -> None:
-    # LEG-212, LEG-1107, LEG-1108: authorities, ids, URIs and references lead out of the registry, and it goes nowhere
+    # LEG-212, LEG-1107, LEG-1108: authorities, ids, URIs and references point to the listener, and are not followed
     at = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
     schemas, messages = f"{SCHEMAREGISTRY.base}/schemagroups", f"{MESSAGECATALOG.base}/messagecatalog"
     look_up = f"{SCHEMAREGISTRY.base}/schema?uri"

@@ -1,4 +1,4 @@
-"""The check of what clients saw finds each kind of broken promise."""
+"""`contradictions` finds each kind of violation in the observations of clients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HISTORY: History = [
     Seen(1, B, True, "z", 1, 3, 4, 4.0, 5.0),
     Seen(2, B, False, "z", 1, 2, 4, 6.0, 7.0),
 ]
-#: What is changed in the history or the log, and words of the finding.
+#: A change to the history or the log, and words of the expected finding.
 BROKEN: dict[str, tuple[Callable[[History, Log], object], str]] = {
     "a write is lost": (lambda history, log: log.pop(), "is lost"),
     "a write is recorded twice": (lambda history, log: log.append(event(A, 3, "x")), "in the log twice"),

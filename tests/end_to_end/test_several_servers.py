@@ -1,6 +1,6 @@
 """Several servers on one store, some of which are killed: four on PostgreSQL, and workers on one port on each database.
 
-Clients write and read through any of them. One log has to explain everything that they were told.
+Clients write and read through any of them. All responses must be consistent with one log.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ Json = Any
 
 
 class Cluster(Protocol):
-    """Servers of one store, at these URLs."""
+    """Servers on one store, at these URLs."""
 
     @property
     def urls(self) -> Sequence[str]: ...
 
     def kill_one(self, chance: random.Random) -> None:
-        """Kills a server without warning. Another one takes its place, sooner or later."""
+        """Kills a server with SIGKILL. Another one replaces it."""
 
 
 class SeparateServers:
-    """Servers with a port each; one that was killed is started again."""
+    """Servers with a port each; a killed server is restarted."""
 
     def __init__(self, database: str, folder: Path) -> None:
         self._database, self._folder, self._stack = database, folder, ExitStack()
@@ -71,7 +71,7 @@ class SeparateServers:
 
 
 class Workers:
-    """Workers of one server, which replaces those that were killed."""
+    """Workers of one server, which replaces killed workers."""
 
     def __init__(self, url: str, parent: int) -> None:
         self.urls = [url]
@@ -85,8 +85,8 @@ class Workers:
 
 def children_of(parent: int) -> list[int]:
     """The process ids of a process's children."""
-    said = subprocess.run(["pgrep", "--parent", str(parent)], capture_output=True, text=True, check=False)
-    return [int(pid) for pid in said.stdout.split()]
+    result = subprocess.run(["pgrep", "--parent", str(parent)], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in result.stdout.split()]
 
 
 @contextmanager
@@ -121,7 +121,8 @@ CASES = {
     [pytest.param(name, marks=pytest.mark.long) if size is LONG else name for name, (*_, size) in CASES.items()],
 )
 def test_one_log_explains_all_answers(case: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    # no acknowledged write is lost or out of order, reads show the position that they name, no client sees time go back
+    # no acknowledged write is lost or reordered; a read returns the state at the position that its response names; no
+    # client reads a state older than one that it has seen
     start, fixture, (turns, kills) = CASES[case]
     database = request.getfixturevalue(fixture)
     with start(database, tmp_path) as cluster:
@@ -133,7 +134,7 @@ def test_one_log_explains_all_answers(case: str, request: pytest.FixtureRequest,
 
 
 def log_of(database: str) -> list[EntityEvent]:
-    """The events of a log that is whole and without gaps."""
+    """The events of the log. Checks that it is consistent and has no gaps."""
     store = Store(database)
     try:
         assert [*verify_log(store), *verify_row_hashes(store)] == []
@@ -145,7 +146,7 @@ def log_of(database: str) -> list[EntityEvent]:
 
 
 async def run_clients(cluster: Cluster, turns: int, kills: int) -> list[Seen]:
-    """What all clients saw while servers were killed."""
+    """Runs all clients while servers are killed; returns the observations of all clients."""
     chance, history = random.Random(turns), list[Seen]()
     limits = httpx.Limits(max_connections=2 * CLIENTS, max_keepalive_connections=CLIENTS)
     async with httpx.AsyncClient(limits=limits, timeout=30) as http:
@@ -159,7 +160,7 @@ async def run_clients(cluster: Cluster, turns: int, kills: int) -> list[Seen]:
 
 
 class Client:
-    """One of many, which uses any server for each request, and remembers the last position that it was given."""
+    """One of many clients. It sends each request to a random server, and stores the last position that it received."""
 
     def __init__(self, number: int, urls: Sequence[str], http: httpx.AsyncClient, history: list[Seen]) -> None:
         self._number, self._urls, self._http, self._history = number, urls, http, history
@@ -196,7 +197,7 @@ class Client:
             yield
 
     async def _send(self, method: str, path: str, content: bytes = b"") -> httpx.Response | None:
-        """The answer; None if it was lost."""
+        """The response; None if it was lost."""
         try:
             return await self._http.request(method, self._chance.choice(self._urls) + path, content=content)
         except httpx.TransportError:
@@ -248,5 +249,5 @@ def test_a_stopping_server_stops_its_workers(sqlite_url: str, tmp_path: Path) ->
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(20) == 0
         assert not any(is_alive(pid) for pid in pids)
-    said = (tmp_path / "serve.log").read_text()
-    assert said.count("Application shutdown complete") == 2 and "Traceback" not in said
+    printed = (tmp_path / "serve.log").read_text()
+    assert printed.count("Application shutdown complete") == 2 and "Traceback" not in printed

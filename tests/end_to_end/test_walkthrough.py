@@ -1,7 +1,7 @@
-"""A subscription's life from end to end: a server as a process of its own, sinks with real sockets, both databases.
+"""The acceptance walk-through of subscriptions: a server in its own process, sinks with real sockets, both databases.
 
-The steps are numbered as in the acceptance walk-through of subscriptions. A deliverer that was killed is missed for ten
-seconds, which is why they are one test.
+Docstrings have the numbers of its steps. They are one test, because a killed deliverer is replaced only after ten
+seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.subscribing import KEY
 from tests.support.webhooks import Webhooks, webhooks
 
 CREATED: Final = "io.xregistry.version.created"
-#: Retried soon, and as often as it takes.
+#: Retries after a short delay, and often enough for the test.
 SOON: Final = {"retry": {"initialdelay": 1, "maxdelay": 1, "multiplier": 1, "maxattempts": 100}}
 SECRETS: Final = ("marker-one", "marker-two")
 
@@ -41,28 +41,28 @@ def test_the_acceptance_walk_through(store_url: str, tmp_path: Path, sinks: Webh
     # SUB-801, 802, 803, 805, 811, 833, 834, 711, 713, 715, 304, 901: as each step says
     with registry(store_url, tmp_path, ANNALS_MASTER_KEY=KEY) as server:
         first = _matching_events_arrive(server, sinks)
-        _what_is_refused_comes_again(server, sinks, first)
+        _rejected_events_are_retried(server, sinks, first)
         _pauses_and_replays(server, sinks)
         _expressions(server, sinks)
         _secrets_stay_with_their_sink(server, sinks)
-        _addresses_that_nobody_may_be_sent_to(server)
+        _forbidden_addresses(server)
         many = 10_000 if store_url.startswith("sqlite") else 2_000
         id = _killed_before_an_answer(server, sinks, many)
     with registry(store_url, tmp_path, ANNALS_MASTER_KEY=KEY) as server:
         _none_of_many_is_missing(server, sinks, id, many)
         until(lambda: _settled(server))
-    before = _kept(store_url, tmp_path)
+    before = _stored_statuses(store_url, tmp_path)
     count = sum(map(len, sinks.received.values()))
     rebuilt = annals("rebuild", "--database", store_url, cwd=tmp_path)
     assert rebuilt.returncode == 0, rebuilt.stderr
     with registry(store_url, tmp_path, ANNALS_MASTER_KEY=KEY) as server:
         _nothing_is_sent_again(server, sinks, before, count)
-    said = (tmp_path / "serve.log").read_text()
-    assert not any(secret in said for secret in SECRETS)
+    printed = (tmp_path / "serve.log").read_text()
+    assert not any(secret in printed for secret in SECRETS)
 
 
 def _matching_events_arrive(server: Registry, sinks: Webhooks) -> str:
-    """1: the sink is asked, and sees matching events only, structured, with the id of the write behind each."""
+    """1: the sink is asked for consent and gets only matching events, structured, with the ids of the writes."""
     id = server.subscribe(
         f"{sinks.url}/one", types=[CREATED], filters=[{"prefix": {"subject": "/schemagroups/a/"}}], settings=SOON
     )
@@ -73,19 +73,19 @@ def _matching_events_arrive(server: Registry, sinks: Webhooks) -> str:
     server.delete("a/s/1")
     until(lambda: len(sinks.received["/one"]) == 3)
     until(lambda: server.status(id)["lag"] == 0)
-    found = sorted(sinks.events("/one"), key=_place)  # subjects may overtake each other
+    found = sorted(sinks.events("/one"), key=_sequence)  # subjects may overtake each other
     assert [each["xregcorrelationid"] for each in found] == [writes[0], writes[2], writes[3]]
     assert [each["subject"] for each in found] == [xid("a/s/1"), xid("a/s/2"), xid("a/t/1")]
     assert {each["type"] for each in found} == {CREATED}
-    assert server.status(id)["webhookconformant"] is False  # SUB-715: for want of TLS
-    for told in sinks.received["/one"]:
-        assert told.headers["content-type"].lower() == "application/cloudevents+json; charset=utf-8"
-        assert told.headers["webhook-request-origin"] == "localhost"
+    assert server.status(id)["webhookconformant"] is False  # SUB-715: without TLS
+    for event in sinks.received["/one"]:
+        assert event.headers["content-type"].lower() == "application/cloudevents+json; charset=utf-8"
+        assert event.headers["webhook-request-origin"] == "localhost"
     return id
 
 
-def _what_is_refused_comes_again(server: Registry, sinks: Webhooks, id: str) -> None:
-    """2: 503 three times, then the same id a fourth time; another subject goes past it meanwhile."""
+def _rejected_events_are_retried(server: Registry, sinks: Webhooks, id: str) -> None:
+    """2: after three responses 503 the same event arrives a fourth time; another subject overtakes it."""
     start, refused, overtaken = len(sinks.received["/one"]), list[str](), list[bool]()
 
     def answer(path: str, event: dict[str, Any]) -> int:
@@ -106,7 +106,7 @@ def _what_is_refused_comes_again(server: Registry, sinks: Webhooks, id: str) -> 
 
 
 def _pauses_and_replays(server: Registry, sinks: Webhooks) -> None:
-    """4: what was written during a pause comes in order; a replay has the same ids and times, in order as well."""
+    """4: events written during a pause arrive in order; a replay has the same ids and times, in the same order."""
     settings = {**SOON, "ordering": "source"}
     id = server.subscribe(f"{sinks.url}/paused", types=[CREATED], settings=settings)
     server.write("b/before/1")
@@ -120,7 +120,7 @@ def _pauses_and_replays(server: Registry, sinks: Webhooks) -> None:
     until(lambda: len(sinks.received["/paused"]) == 6)
     found = sinks.events("/paused")
     assert [each["subject"] for each in found[1:]] == [xid(f"b/paused/{number}") for number in range(5)]
-    assert found == sorted(found, key=_place)
+    assert found == sorted(found, key=_sequence)
     server.act(id, "replay", fromposition=int(found[0]["sequence"].partition(".")[0]))
     until(lambda: len(sinks.received["/paused"]) == 12)
     assert sinks.events("/paused")[6:] == found
@@ -129,7 +129,7 @@ def _pauses_and_replays(server: Registry, sinks: Webhooks) -> None:
 
 
 def _expressions(server: Registry, sinks: Webhooks) -> None:
-    """5: deletes only; no syntax; one that cannot be evaluated delivers nothing and harms nothing."""
+    """5: a filter for deletes; a syntax error; a filter that cannot be evaluated matches no event."""
     deletes = server.subscribe(f"{sinks.url}/deletes", filters=[{"sql": "type LIKE '%.deleted' AND EXISTS subject"}])
     errors = server.subscribe(f"{sinks.url}/errors", filters=[{"sql": "subject + 1 > 0"}])
     refused = server.request(
@@ -149,32 +149,34 @@ def _expressions(server: Registry, sinks: Webhooks) -> None:
 
 
 def _secrets_stay_with_their_sink(server: Registry, sinks: Webhooks) -> None:
-    """6: a changed host needs the secret once more; nobody is shown it but the sink."""
+    """6: a change of the host requires the secret again; only the sink receives it."""
     body: dict[str, Any] = {"protocol": "HTTP", "filters": [{"suffix": {"subject": "/sealed"}}], "types": [CREATED]}
-    named = {"credentialtype": "PLAIN", "identifier": "user"}
-    given = [{**named, "secret": secret} for secret in SECRETS]
+    login = {"credentialtype": "PLAIN", "identifier": "user"}
+    given = [{**login, "secret": secret} for secret in SECRETS]
     id = server.subscribe(f"{sinks.url}/sealed", **{**body, "sinkcredential": given[0]})
     server.write("a/s/sealed")
     until(lambda: sinks.received["/sealed"])
     elsewhere = {**body, "sink": sinks.url.replace("127.0.0.1", "localhost") + "/sealed"}
-    refused = server.request("PUT", f"/subscriptions/{id}", {**elsewhere, "sinkcredential": named})
+    refused = server.request("PUT", f"/subscriptions/{id}", {**elsewhere, "sinkcredential": login})
     assert (refused.status_code, refused.json()["code"]) == (400, "secretrequired")
     refused_at = server.status(id)["headposition"]
     written = server.request("PUT", f"/subscriptions/{id}", {**elsewhere, "sinkcredential": given[1]})
     assert written.status_code == 200
     server.write("b/s/sealed")
     until(lambda: len(sinks.received["/sealed"]) == 2)
-    shown = [b64encode(f"user:{secret}".encode()).decode() for secret in SECRETS]
-    assert [told.headers["authorization"] for told in sinks.received["/sealed"]] == [f"Basic {each}" for each in shown]
+    encoded = [b64encode(f"user:{secret}".encode()).decode() for secret in SECRETS]
+    assert [event.headers["authorization"] for event in sinks.received["/sealed"]] == [
+        f"Basic {each}" for each in encoded
+    ]
     answers = [written.text, refused.text]
     paths = ("/subscriptions", f"/subscriptions/{id}", f"/subscriptions/{id}?asof={refused_at}", "/-/log", "/-/events")
     answers += [server.request("GET", path).text for path in paths]
-    assert not any(secret in answer for secret in (*SECRETS, *shown) for answer in answers)
+    assert not any(secret in answer for secret in (*SECRETS, *encoded) for answer in answers)
     server.done("DELETE", f"/subscriptions/{id}")
 
 
-def _addresses_that_nobody_may_be_sent_to(server: Registry) -> None:
-    """7: refused before anything is stored. For names that move see tests/api/subscriptions/test_deliveries.py."""
+def _forbidden_addresses(server: Registry) -> None:
+    """7: refused at creation. For names that change see tests/api/subscriptions/test_deliveries.py."""
     for sink in ("http://169.254.169.254/", "http://10.0.0.1/", "http://[::ffff:10.0.0.1]/", "http://2852039166/"):
         refused = server.request("POST", "/subscriptions", {"protocol": "HTTP", "sink": sink})
         assert refused.status_code == 400, sink
@@ -182,7 +184,7 @@ def _addresses_that_nobody_may_be_sent_to(server: Registry) -> None:
 
 
 def _killed_before_an_answer(server: Registry, sinks: Webhooks, many: int) -> str:
-    """3: a subscription of whose many events some were under way when the server was killed."""
+    """3: a subscription whose server is killed while some of its many events are being sent."""
     id = server.subscribe(f"{sinks.url}/many", types=[CREATED], filters=[{"prefix": {"subject": "/schemagroups/m"}}])
     until(lambda: sinks.asked["/many"])
     for group in range(20):
@@ -200,7 +202,7 @@ def _killed_before_an_answer(server: Registry, sinks: Webhooks, many: int) -> st
 
 
 def _none_of_many_is_missing(server: Registry, sinks: Webhooks, id: str, many: int) -> None:
-    """3: whoever comes next sends those again, with equal ids, and all others; within 15 seconds."""
+    """3: the next server sends those again within 15 seconds, with equal ids, and then all others."""
     count = len(sinks.received["/many"])
     ids = {each["id"] for each in sinks.events("/many")}
     until(lambda: len(sinks.received["/many"]) > count, 15)
@@ -212,7 +214,7 @@ def _none_of_many_is_missing(server: Registry, sinks: Webhooks, id: str, many: i
 
 
 def _nothing_is_sent_again(server: Registry, sinks: Webhooks, before: dict[str, Any], count: int) -> None:
-    """8: cursors are no projection; after a rebuild the status is what it was."""
+    """8: a rebuild does not change the delivery state: the status is the same as before."""
     assert len(before) == 2
     assert until(lambda: _settled(server)) == before
     server.write("a/s/last")
@@ -220,17 +222,17 @@ def _nothing_is_sent_again(server: Registry, sinks: Webhooks, before: dict[str, 
     assert sum(map(len, sinks.received.values())) == count + 1
 
 
-def _kept(url: str, folder: Path) -> dict[str, Any]:
-    """The status of every subscription, from a store that no server is at."""
+def _stored_statuses(url: str, folder: Path) -> dict[str, Any]:
+    """The status of every subscription, read from the store while no server runs."""
     listed = annals("subscriptions", "list", "--json", "--database", url, cwd=folder)
     return {each["id"]: each["status"] for each in map(json.loads, listed.stdout.splitlines())}
 
 
 def _settled(server: Registry) -> dict[str, Any] | None:
-    """The status of every subscription, once nothing is left to do."""
+    """The status of every subscription, or None while there are pending events."""
     found = {each["id"]: each["status"] for each in server.done("GET", "/subscriptions")}
     return found if all(each["lag"] == each["pending"] == 0 for each in found.values()) else None
 
 
-def _place(event: dict[str, Any]) -> str:
+def _sequence(event: dict[str, Any]) -> str:
     return str(event["sequence"])

@@ -1,1 +1,1 @@
-"""The wheel, the source distribution, the image, and the files that a person expects next to the code."""
+"""The wheel, the source distribution, and the files that users and contributors expect next to the code."""

@@ -22,7 +22,7 @@ class Distributions(NamedTuple):
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     folder = tmp_path_factory.mktemp("dist")
-    # Without isolation, so that nothing is downloaded: the build backend is one of the tools of development.
+    # Without isolation, so that nothing is downloaded: the development environment has the build backend.
     command: list[str | Path] = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
     subprocess.run(command, check=True, capture_output=True, timeout=100)
     return Distributions(next(folder.glob("*.whl")), next(folder.glob("*.tar.gz")))

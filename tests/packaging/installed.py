@@ -1,4 +1,4 @@
-"""An environment in which a distribution is installed, used from the folder of another project."""
+"""An environment with an installed distribution, used from the folder of another project."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _ADDRESS: Final = re.compile(r"Annals serves (http://\S+)")
-#: Packages at the top of the other project; names that folders of this one have, too.
+#: Top-level packages of the other project, named like top-level folders of this one.
 OTHERS: Final = ("api", "domain", "commands", "projections", "spark_projections")
 
 
 class Installed(NamedTuple):
-    """environment: has the distribution. project: the folder in which commands run, first on Python's path."""
+    """environment: with the distribution. project: the folder in which commands run, first on Python's path."""
 
     environment: Path
     project: Path
 
     def annals(self, *arguments: str | Path) -> str:
-        """What the installed command prints; it has to succeed."""
+        """The output of the installed command, which must succeed."""
         return self._run(self.environment / "bin" / "annals", *arguments)
 
     def python(self, program: str, *arguments: str, **variables: str) -> str:
-        """What a program prints; it has to succeed."""
+        """The output of a program, which must succeed."""
         return self._run(self.environment / "bin" / "python", "-c", program, *arguments, **variables)
 
     @contextmanager
@@ -57,11 +57,11 @@ class Installed(NamedTuple):
 
 
 def install(distribution: Path, folder: Path) -> Installed:
-    """A new environment with the distribution. Its dependencies are those of this environment, not downloaded again."""
+    """A new environment with the distribution. It uses the dependencies of this environment, without downloads."""
     installed = Installed(folder / "environment", folder / "project")
     venv.create(installed.environment)
     packages = next(installed.environment.glob("lib/python*/site-packages"))
-    # Python reads no .pth files in folders that a .pth file names, so an editable Annals stays out.
+    # Python ignores .pth files in folders that a .pth file adds, so an editable Annals is not importable.
     packages.joinpath("dependencies.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
     pip: list[str | Path] = [
         sys.executable,

@@ -21,7 +21,7 @@ def sections() -> dict[str, str]:
 
 
 def releases() -> list[str]:
-    """The versions, the newest first. The first section is of what is not released yet."""
+    """The versions, newest first. The first section has the unreleased changes."""
     unreleased, *released = sections()
     assert unreleased == "Unreleased"
     found = [_RELEASE.fullmatch(heading) for heading in released]

@@ -1,4 +1,4 @@
-"""Wheel and source distribution have every file of the package, and metadata that an index accepts."""
+"""Wheel and source distribution have every file of the package, and metadata that a package index accepts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.packaging.conftest import Distributions
 from tests.support.serving import ROOT
 
 ROOMS = ("domain", "commands", "projections", "api", "spark_projections")
-#: At the top of what is installed.
+#: The module that Spark imports to find the data source. It is at the top level of the wheel.
 FOUND_BY_SPARK = "pyspark_annals.py"
 
 
 def files_of_the_package() -> Iterator[str]:
-    """By their names in the package: those of `annals` itself, and those of the folders to which it has links."""
+    """The names in the package of the files of `annals` and of the folders that it links to."""
     yield from (f"annals/{file.name}" for file in (ROOT / "annals").iterdir() if file.is_file())
     for room in ROOMS:
         for file in (ROOT / room).rglob("*"):
@@ -43,7 +43,7 @@ def test_the_wheel_has_every_file(distributions: Distributions) -> None:
 def test_the_source_distribution_has_every_file(distributions: Distributions) -> None:
     others = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO", ".gitignore"}
     with tarfile.open(distributions.sdist) as archive:
-        # Links would lead nowhere: the folders at the top are not in it.
+        # Symbolic links would be dead: the archive does not have the top-level folders.
         assert [member.name for member in archive if not member.isfile()] == []
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert packed == {*files_of_the_package(), *others}

@@ -1,4 +1,4 @@
-"""What is installed from the distributions works next to a project whose packages have names of our folders."""
+"""An installed distribution works next to a project whose packages have the same names as folders of Annals."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ OWNERS = """
 import sys, importlib, annals.api.app
 print(*[importlib.import_module(name).OWNER for name in sys.argv[1:]])
 """
-#: A schema, as an export has it.
+#: An export with one schema.
 DOCUMENT = {
     "schemagroups": {"g": {"schemas": {"s": {"versions": {"1": {"format": "JsonSchema/draft-07", "schema": {}}}}}}}
 }
-#: Of each group of verbs, those that need no other server; the rest shows its help.
+#: Verbs of each group that need no other server; of verbs that need one, the help.
 VERBS = (
     ("log", "tail"),
     ("log", "history", "/schemagroups/g"),
@@ -54,7 +54,7 @@ print(spark.read.format("annals").load(sys.argv[1]).count())
 
 @pytest.fixture(scope="module")
 def installed(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The wheel."""
+    """An environment with the wheel."""
     return install(distributions.wheel, tmp_path_factory.mktemp("wheel"))
 
 
@@ -90,7 +90,7 @@ def test_it_serves_imports_and_exports(installed: Installed) -> None:
     installed.annals("import", "document.json")
     with installed.serving() as url:
         assert httpx.get(f"{url}/schemagroups/g/schemas/s").json() == {}
-        assert httpx.get(f"{url}/-/docs").status_code == 200  # has its page and the descriptions of all paths
+        assert httpx.get(f"{url}/-/docs").status_code == 200  # needs the page and the OpenAPI documents
         assert installed.annals("export").encode() == httpx.get(f"{url}/export").content
     for verb in VERBS:
         installed.annals(*verb)

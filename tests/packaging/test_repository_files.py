@@ -1,4 +1,4 @@
-"""Forms and workflows are valid, and what contributors read names targets, files and scripts that exist."""
+"""Forms and workflows are valid, and pages for contributors name only targets, files and scripts that exist."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import yaml
 
 from tests.support.serving import ROOT
 
-#: The files that another program reads, by the name of their published schema.
+#: Files that other programs read, by the name of their published schema.
 SCHEMAS: Final = {
     "compose-spec": ["docker-compose.yml"],
     "github-workflows": [".github/workflows/ci.yml", ".github/workflows/release.yml"],
     "github-issue-config": [".github/ISSUE_TEMPLATE/config.yml"],
     "github-issue-forms": [f".github/ISSUE_TEMPLATE/{name}.yml" for name in ("bug", "feature", "question")],
 }
-#: For people.
+#: Pages for people.
 PAGES: Final = sorted(file.name for file in ROOT.glob("*.md"))
 _TARGET: Final = re.compile(r"^([a-z-]+):", re.MULTILINE)
 _MAKE: Final = re.compile(r"(?:`|^ *)make ([a-z-]+)", re.MULTILINE)

@@ -1,6 +1,6 @@
 """A value of a wrong type in any column is found or reported, and no process hangs.
 
-SQLite keeps values of any type in any column, so damage of a page, or a tool that meant well, leaves such rows.
+SQLite stores values of any type in any column, so a damaged page or another tool can leave such rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LINK: Final = {"url": "http://127.0.0.1:9/", "enabled": False}
 LOG: Final = tuple(written.METADATA.sorted_tables)
 MODELS: Final = (*tables(), POSITIONS)
 STATES: Final = (*deliveries.METADATA.sorted_tables, *replication.METADATA.sorted_tables)
-#: What stands in a column instead.
+#: The values that replace the value of a column.
 OTHERS: Final = (None, b"\xff\x00", "text \u00e9", 2**63 - 1, 0.5)
 #: Stands for the id that the server gives to the subscription.
 SUB: Final = "ID"
@@ -100,7 +100,7 @@ ROWS: Final[dict[Table, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with rows in all tables, called after its subscription."""
+    """A database file with rows in all tables. Its name is the id of its subscription."""
     file = tmp_path_factory.mktemp("sound") / "annals.db"
     url = f"sqlite:///{file}"
     new(url, MODEL)
@@ -136,9 +136,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damaged(file: Path, table: Table, sound: Path | None = None) -> Iterator[tuple[str, Any]]:
-    """Puts another value into each column of a row of a table in turn; the file is so while it is iterated.
+    """Puts other values into each column of a row of a table, one at a time, and yields after each.
 
-    sound: what the file is a copy of, where it is to be one again each time.
+    sound: if given, the file becomes a copy of it again before each change; otherwise the old value is put back.
     """
     key = next(iter(table.primary_key)).name
     half = f"(SELECT count(*) / 2 FROM {table.name})"
@@ -154,7 +154,7 @@ def damaged(file: Path, table: Table, sound: Path | None = None) -> Iterator[tup
             try:
                 connection.execute(f"{change} AND {row}", (other, value))
             except sqlite3.IntegrityError:
-                continue  # a NULL, a number of a row, or a value that another row has
+                continue  # the column takes no NULL, is the rowid, or another row has the value
         yield column, other
         if sound is None:
             with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -169,7 +169,7 @@ def file(sound: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS], ids=str)
 def test_a_proof_of_the_log_ends(sound: Path, file: Path, table: Table) -> None:
-    # Proof: what is of another type is found where the proof covers it, and no value keeps it from ending
+    # verification finds values of another type in the tables that it covers, and no value keeps it from ending
     for place, other in damaged(file, table, sound):
         store = Store(f"sqlite:///{file}")
         try:
@@ -182,12 +182,12 @@ def test_a_proof_of_the_log_ends(sound: Path, file: Path, table: Table) -> None:
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
 def test_reads_are_answered(file: Path, table: Table) -> None:
-    # ERR-1: with what is there, or with an error; the next request is answered again
+    # ERR-1: a read returns data or an error, and the server answers the next request
     with serving(f"sqlite:///{file}", **SETTINGS) as api:
-        # One value for each column, each of the kinds in turn: a proof has met all of them.
+        # Only some values for each column: the test of the verification has all of them.
         for place, other in islice(damaged(file, table), 0, None, len(OTHERS) - 1):
-            asked = [path.replace(SUB, file.name) for path in PATHS]
-            statuses = {path: api.send("GET", path, **ROOT).status_code for path in asked}
+            paths = [path.replace(SUB, file.name) for path in PATHS]
+            statuses = {path: api.send("GET", path, **ROOT).status_code for path in paths}
             assert set(statuses.values()) <= {200, 400, 404, 500, 503}, (place, other, statuses)
             assert api.get("/-/livez") == {"status": "ok"}
 
@@ -195,16 +195,16 @@ def test_reads_are_answered(file: Path, table: Table) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("table", [*LOG, *MODELS], ids=str)
 def test_a_damaged_row_is_reported(file: Path, table: Table) -> None:
-    # ERR-1: 503 for a store that is damaged, or the specification's own error for a document that is not there; an
-    # event of a kind that nobody knows is one of a newer program
+    # ERR-1: 503 for a damaged store, or the specification's own error for a missing document; an event of an unknown
+    # kind counts as one of a newer program
     with serving(f"sqlite:///{file}", **SETTINGS) as api:
         for place, other in damaged(file, table):
             for path in PATHS:
                 answer = api.send("GET", path.replace(SUB, file.name), **ROOT)
                 if answer.status_code >= 500 and path != "/-/readyz":
-                    told = answer.json()["type"].partition("#")[2]
+                    problem = answer.json()["type"].partition("#")[2]
                     known = place != "topic" or isinstance(other, bytes)
-                    assert told in _DAMAGE_PROBLEMS or not known, (
+                    assert problem in _DAMAGE_PROBLEMS or not known, (
                         place,
                         other,
                         path,
@@ -212,7 +212,7 @@ def test_a_damaged_row_is_reported(file: Path, table: Table) -> None:
 
 
 def test_a_damaged_link_is_passed_over(file: Path) -> None:
-    # LINK: the other links are listed, and whoever runs them goes on
+    # LINK: the other links are listed, and link workers still get them
     with serving(f"sqlite:///{file}", ids="more", **SETTINGS) as api:
         api.done("PUT", "/-/links/other", {**LINK, "mode": "push"}, **ROOT)
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -226,24 +226,24 @@ def test_a_damaged_link_is_passed_over(file: Path) -> None:
 
 @pytest.mark.parametrize("until", ["text", b"\xff", "9e99"])
 def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) -> None:
-    # SUB-714: it opens nothing, and is removed with what has had its time
+    # SUB-714: it gives no consent, and is removed with the expired ones
     url = f"sqlite:///{file}"
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("secret"), until))
         connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("sound"), 9e9))
-    asked = StoredDeliveries(url, DeliveryPorts(UncheckedResolver()), ())
-    assert [asked.consent("sub", secret, None) for secret in ("secret", "sound", "sound")] == [False, True, False]
-    asked.close()
-    books = DeliveryStore(url)
-    with books.writing() as db:
+    stored = StoredDeliveries(url, DeliveryPorts(UncheckedResolver()), ())
+    assert [stored.consent("sub", secret, None) for secret in ("secret", "sound", "sound")] == [False, True, False]
+    stored.close()
+    delivery_store = DeliveryStore(url)
+    with delivery_store.writing() as db:
         delivery_queries.delete_expired(db, 1e9, 1.0)
         assert db.all("SELECT digest FROM delivery_callback WHERE subscription = 'sub'") == []
-    books.close()
+    delivery_store.close()
 
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
 def test_a_failed_start_names_the_damage(sound: Path, file: Path, table: Table) -> None:
-    # a server starts, or says in one line why it does not
+    # a server starts, or reports in one line why it does not
     for place, other in islice(damaged(file, table, sound), 0, None, len(OTHERS) + 1):
         try:
             with serving(f"sqlite:///{file}", **SETTINGS) as api:
@@ -262,8 +262,8 @@ def test_what_runs_for_others_goes_on(sound: Path, file: Path, table: Table) -> 
 
 
 def _deliver(url: str, damaged: str, place: Any) -> None:
-    books, leases = DeliveryStore(url), Leases(url, 15.0, deliveries.LEASES)
-    with books.writing() as db:
+    delivery_store, leases = DeliveryStore(url), Leases(url, 15.0, deliveries.LEASES)
+    with delivery_store.writing() as db:
         db.run("INSERT OR REPLACE INTO delivery_state VALUES ('fine', 1, 2, 3, '{}')")
         db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
         saved = delivery_queries.load_deliveries(db, [damaged, "fine"])
@@ -274,7 +274,7 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
     held = leases.renew([damaged, "fine"])
     assert held is not None and {damaged, "fine"} <= held.ids, place
     leases.release_all()
-    books.close()
+    delivery_store.close()
 
 
 def _replicate(url: str) -> None:

@@ -1,1 +1,1 @@
-"""What Spark makes of a log; here rebuilds, events and the console's verbs."""
+"""What Spark computes from a log; in this folder rebuilds, events and console verbs."""

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine: a master and two workers, processes of their own."""
+"""A standalone cluster of Spark on this machine: a master and two workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOST: Final = "127.0.0.1"
 
 @contextmanager
 def standalone(home: Path) -> Iterator[str]:
-    """The URL of the master. home: what master, workers and executors say goes below it."""
+    """The URL of the master. home: the folder for the logs of master, workers and executors."""
     port = free_port()
     master = ("master.Master", "--host", _HOST, "--port", str(port), "--webui-port", str(free_port()))
     with ExitStack() as stack:
@@ -36,7 +36,7 @@ def standalone(home: Path) -> Iterator[str]:
 
 @contextmanager
 def _process(home: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    # Nothing of the tests' environment but what a service would have.
+    # Only the variables that a service would have, and nothing else of the tests' environment.
     env = {
         "JAVA_HOME": str(java_home()),
         "PATH": "/usr/bin:/bin",
@@ -48,8 +48,8 @@ def _process(home: Path, name: str, *arguments: str) -> Iterator[subprocess.Pope
     command = [str(program), f"{_CLASSES}.{arguments[0]}", *arguments[1:]]
     folder = home / f"{name}-home"
     folder.mkdir(parents=True)
-    with (home / f"{name}.log").open("wb") as said:
-        process = subprocess.Popen(command, cwd=folder, env=env, stdout=said, stderr=said)
+    with (home / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
         try:
             yield process
         finally:

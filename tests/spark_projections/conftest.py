@@ -1,4 +1,4 @@
-"""One Spark session for all tests here, and one registry with a past."""
+"""One Spark session for all tests here, and one registry with a history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annals.spark_projections.java import MissingJava, java_home
 from annals.spark_projections.session import SparkSettings, session
 from tests.spark_projections.served_registry import ServedLog, served_log
 
-#: A small heap, few tasks, and no web page about it.
+#: Few tasks, and no web pages.
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -21,13 +21,13 @@ _CONF = {
 
 @pytest.fixture(scope="session")
 def connectors() -> list[str]:
-    """The connectors that can be had here, by name."""
-    return [name for name in CONNECTORS if _can_be_had(name)]
+    """The names of the connectors whose jars are available."""
+    return [name for name in CONNECTORS if _is_available(name)]
 
 
 @pytest.fixture(scope="session")
 def spark(connectors: list[str]) -> Iterator[SparkSession]:
-    """The session, with all connectors that can be had. Skips the test where there is no Java for it."""
+    """The session, with all available connectors. Skips the test if there is no suitable Java."""
     try:
         java_home()
     except MissingJava as error:
@@ -39,14 +39,14 @@ def spark(connectors: list[str]) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLog]:
-    """A served registry on SQLite, which is only read."""
+    """A served registry on SQLite, which tests only read."""
     folder = tmp_path_factory.mktemp("registry")
     with served_log(f"sqlite:///{folder / 'annals.db'}", folder) as found:
         yield found
 
 
 def require_connector(connectors: list[str], name: str) -> None:
-    """Skips the test where the jars of a connector cannot be had."""
+    """Skips the test if the jars of a connector are not available."""
     if name not in connectors:
         try:
             connector_jars([name])
@@ -54,7 +54,7 @@ def require_connector(connectors: list[str], name: str) -> None:
             pytest.skip(str(error))
 
 
-def _can_be_had(name: str) -> bool:
+def _is_available(name: str) -> bool:
     try:
         return bool(connector_jars([name]))
     except (MissingJars, MissingJava):

@@ -1,7 +1,7 @@
 """Generates a log of any length without requests: the log that a busy registry would have written.
 
-Most interactions add a Version to a schema or change one, as real ones do; some make or delete schemas, and now and
-then one brings thousands. Events follow from each other as a registry's do: revisions, epochs, births, both hashes.
+Most interactions add a Version to a schema or change one, as in a real registry; some create or delete schemas, and a
+few create thousands. The events have the revisions, epochs, creation positions and hashes that a registry would record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from annals.commands.store.mapper import after_image, stored_state
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
 
 GROUPS: Final = 50
-#: Schemas that an import brings, and how many interactions there are for one import.
+#: The number of schemas that an import creates, and of interactions for each import.
 IMPORT: Final = 2000
 RARE: Final = 10_000
 
@@ -26,11 +26,11 @@ _BEGAN: Final = datetime(2024, 1, 1, tzinfo=UTC)
 _GROUP: Final = "schemagroups"
 _SCHEMA: Final = "schemagroups.schemas"
 _VERSION: Final = "schemagroups.schemas.versions"
-_AGAIN: Final = {"changed": ("epoch", "modifiedat", "name")}
+_CHANGED: Final = {"changed": ("epoch", "modifiedat", "name")}
 
 
 class Change(NamedTuple):
-    """What one interaction does to one entity. further: members of its event."""
+    """A change of one entity by an interaction. further: more members of its event."""
 
     kind: type[EntityEvent]
     xid: str
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class _Stream(NamedTuple):
-    """How an entity stands. hash: of its image, as a number; 0 once it is gone."""
+    """The last state of an entity. hash: of its after image, as a number; 0 once it is deleted."""
 
     revision: int = 0
     epoch: int = 0
@@ -49,7 +49,7 @@ class _Stream(NamedTuple):
 
 
 class Log:
-    """The log so far. end: its last interaction. living, replaced: rows that a read model has of it."""
+    """The log so far. end: its last interaction. living, replaced: its numbers of live and past rows."""
 
     def __init__(self) -> None:
         self.end = NO_INTERACTION
@@ -58,7 +58,7 @@ class Log:
         self._sum = 0
 
     def record(self, *changes: Change) -> tuple[Interaction, list[LogRow]]:
-        """One more interaction."""
+        """Adds an interaction."""
         before = self.end.last
         now, id = _BEGAN + timedelta(seconds=before), f"{before:032x}"
         rows = [self._row(position, change, now, id) for position, change in enumerate(changes, before + 1)]
@@ -97,7 +97,7 @@ class Log:
 
 
 def interactions(log: Log, events: int, seed: int = 1) -> Iterator[tuple[Interaction, list[LogRow]]]:
-    """A history of so many events, or a few more, in a log that is empty."""
+    """A history of `events` events or some more, in an empty log."""
     chance, schemas, versions = Random(seed), list[str](), dict[str, int]()
     yield log.record(Change(EntityCreated, "/", "/", {"registryid": "long"}), *map(_group, range(GROUPS)))
     for count in range(events):
@@ -109,13 +109,13 @@ def interactions(log: Log, events: int, seed: int = 1) -> Iterator[tuple[Interac
             versions |= dict.fromkeys(new, 1)
             yield log.record(*(change for xid in new for change in _created(xid)))
         elif (xid := schemas[int(len(schemas) * draw * chance.random())]) not in versions:
-            versions[xid] = 1  # one that was deleted comes back
+            versions[xid] = 1  # a deleted schema is created again
             yield log.record(*_created(xid))
         elif draw < 0.13:
             yield log.record(*_deleted(xid, versions.pop(xid)))
         elif draw < 0.4:
             version = chance.randint(1, versions[xid])
-            yield log.record(_version(EntityUpdated, xid, version, f"n{count}", _AGAIN))
+            yield log.record(_version(EntityUpdated, xid, version, f"n{count}", _CHANGED))
         else:
             versions[xid] += 1
             yield log.record(*_added(xid, versions[xid]))
@@ -133,9 +133,9 @@ def _created(xid: str) -> tuple[Change, ...]:
 
 
 def _added(xid: str, number: int) -> tuple[Change, ...]:
-    """The newest Version is the default one, which the one before it is no longer."""
-    again = _schema(EntityUpdated, xid, number, _AGAIN)
-    return again, _version(EntityRefreshed, xid, number - 1), _version(EntityCreated, xid, number)
+    """Adds a Version as the default one; the Version before it is refreshed, because it no longer is."""
+    updated = _schema(EntityUpdated, xid, number, _CHANGED)
+    return updated, _version(EntityRefreshed, xid, number - 1), _version(EntityCreated, xid, number)
 
 
 def _deleted(xid: str, count: int) -> Iterable[Change]:
@@ -146,18 +146,21 @@ def _deleted(xid: str, count: int) -> Iterable[Change]:
 
 def _schema(kind: type[EntityEvent], xid: str, number: int, further: dict[str, Any] | None = None) -> Change:
     meta = {"schemaid": xid.rpartition("/")[2], "createdat": "2024-01-01T00:00:00Z", "defaultversionid": str(number)}
-    attributes = _told(xid, number) | {"meta": meta, "versionscount": number}
+    attributes = _common_attributes(xid, number) | {"meta": meta, "versionscount": number}
     return Change(kind, xid, _SCHEMA, attributes, further or {})
 
 
 def _version(
     kind: type[EntityEvent], xid: str, number: int, name: str = "", further: dict[str, Any] | None = None
 ) -> Change:
-    attributes = _told(xid, number) | {"isdefault": kind is EntityCreated, "name": name or f"Version {number}"}
+    attributes = _common_attributes(xid, number) | {
+        "isdefault": kind is EntityCreated,
+        "name": name or f"Version {number}",
+    }
     return Change(kind, f"{xid}/versions/{number}", _VERSION, attributes, further or {})
 
 
-def _told(xid: str, number: int) -> dict[str, Any]:
+def _common_attributes(xid: str, number: int) -> dict[str, Any]:
     return {
         "schemaid": xid.rpartition("/")[2],
         "versionid": str(number),

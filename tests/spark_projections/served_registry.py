@@ -30,7 +30,7 @@ class ServedLog(NamedTuple):
     token: str | None = None
 
     def write(self, method: str, path: str, body: Any = None) -> None:
-        """One interaction."""
+        """Sends a write, which has to succeed."""
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
         answer = httpx.request(method, self.url + path, json=body, headers=headers, timeout=30)
         assert answer.is_success, answer.text
@@ -52,14 +52,14 @@ def served_log(database: str, folder: Path, token: str | None = None, **settings
         yield found
 
 
-def write_changes(past: ServedLog, *names: str) -> None:
+def write_changes(registry: ServedLog, *names: str) -> None:
     """Four interactions for each name, of one event and of several."""
     for name in names:
-        past.write("PUT", f"/schemagroups/{name}", {"name": f"{name} {AWKWARD}"})
+        registry.write("PUT", f"/schemagroups/{name}", {"name": f"{name} {AWKWARD}"})
         schema = {"format": "JsonSchema/draft-07", "schema": {"type": "object"}, "name": AWKWARD}
-        past.write("PUT", f"/schemagroups/{name}/schemas/s$details", schema)
-        past.write("PATCH", f"/schemagroups/{name}/schemas/s$details", {"description": "x" * 3000})
-        past.write("DELETE", f"/schemagroups/{name}/schemas/s")
+        registry.write("PUT", f"/schemagroups/{name}/schemas/s$details", schema)
+        registry.write("PATCH", f"/schemagroups/{name}/schemas/s$details", {"description": "x" * 3000})
+        registry.write("DELETE", f"/schemagroups/{name}/schemas/s")
 
 
 def log_rows(database: str) -> list[LogTableRow]:
@@ -67,8 +67,8 @@ def log_rows(database: str) -> list[LogTableRow]:
     reader = connect(database)
     try:
         log = Log(reader)
-        told = interactions(lambda: log, 0, log.head().last)
-        return [row for interaction, events in told for row in table_rows(interaction, events)]
+        recorded = interactions(lambda: log, 0, log.head().last)
+        return [row for interaction, events in recorded for row in table_rows(interaction, events)]
     finally:
         reader.close()
 

@@ -29,13 +29,13 @@ CALLERS: Final = {TOKEN: {"name": "reader", "role": "reader"}, "w": {"name": "wr
 
 
 class Cluster(NamedTuple):
-    """home: with the logs of all processes, and the events that Spark's web pages are made of."""
+    """A cluster. home: a folder with the logs of all processes, and the event logs of Spark's applications."""
 
     home: Path
     master: str
 
     def annals(self, *arguments: str, code: int = 0, **settings: str) -> str:
-        """What the console command prints, its complaints where it is to end with another code than 0."""
+        """The output of a console command; its error output if the expected exit code is not 0."""
         conf = {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -46,17 +46,17 @@ class Cluster(NamedTuple):
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": (self.home / "events").as_uri(),
         }
-        told = {"MASTER": self.master, "MEMORY": "600m", "CONF": json.dumps(conf)}
-        env = environment(**{f"ANNALS_SPARK_{name}": value for name, value in told.items()}, **settings)
+        spark_settings = {"MASTER": self.master, "MEMORY": "600m", "CONF": json.dumps(conf)}
+        env = environment(**{f"ANNALS_SPARK_{name}": value for name, value in spark_settings.items()}, **settings)
         command = [sys.executable, "-m", "annals", *arguments]
         done = subprocess.run(command, cwd=self.home, env=env, capture_output=True, text=True, timeout=500)
-        with (self.home / "driver.log").open("a") as said:
-            said.write(done.stdout + done.stderr)
+        with (self.home / "driver.log").open("a") as driver_log:
+            driver_log.write(done.stdout + done.stderr)
         assert done.returncode == code, done.stderr
         return done.stderr if code else done.stdout
 
     def executors(self) -> list[set[str]]:
-        """Which executors had tasks, for each application."""
+        """The executors that ran tasks, for each application."""
         return [
             {event["Task Info"]["Executor ID"] for line in log.open() if (event := json.loads(line)).get("Task Info")}
             for log in (self.home / "events").rglob("*")
@@ -72,7 +72,7 @@ def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         yield Cluster(home, master)
 
 
-# P-14: the read model, the tables and the source are the same wherever the work is done; no secret is told on the way
+# P-14: on a cluster, read model, tables and source give the same results; no file of it has a secret
 def test_the_verbs_on_a_cluster(
     cluster: Cluster, spark: SparkSession, connectors: list[str], postgres_url: str, tmp_path: Path
 ) -> None:
@@ -93,14 +93,14 @@ def test_the_verbs_on_a_cluster(
         assert "events in" in rebuilt
     assert len(cluster.executors()) == 4
     assert all(found and "driver" not in found for found in cluster.executors())
-    # a folder of the driver's own would hold nothing of what executors elsewhere write
+    # a folder of the driver's machine would not get the files that executors write elsewhere
     assert "--stage is needed" in cluster.annals("rebuild", "--engine", "spark", code=2, ANNALS_DATABASE=database)
-    said = [path for path in cluster.home.rglob("*") if path.is_file()]
-    assert len(said) > 8
-    assert [path for path in said if any(secret.encode() in path.read_bytes() for secret in (PASSWORD, TOKEN))] == []
+    files = [path for path in cluster.home.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert [path for path in files if any(secret.encode() in path.read_bytes() for secret in (PASSWORD, TOKEN))] == []
 
 
 def write(url: str, method: str, path: str, body: object) -> None:
-    """One interaction of a writer."""
+    """Sends a write, which has to succeed."""
     answer = httpx.request(method, url + path, json=body, headers={"authorization": "Bearer w"}, timeout=30)
     assert answer.is_success, answer.text

@@ -1,4 +1,4 @@
-"""`annals spark`: queries from the command line, over every place where a log can be."""
+"""`annals spark`: queries from the command line, over a registry, segments or a database."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_same_in_python(spark: SparkSession, registry: ServedLog, capsys: py
 def test_what_is_refused(spark: SparkSession, annals: Annals, tmp_path: Path) -> None:
     nowhere = ("--from", "http://127.0.0.1:9")
     empty = ("--from", str(tmp_path / "empty"))
-    for arguments, code, said in [
+    for arguments, code, message in [
         ((QUERY, *nowhere), 1, "the registry cannot be read"),
         (("SELECT nothing FROM events", *empty), 1, "UNRESOLVED_COLUMN"),
         (("SELEC", *empty), 1, "PARSE_SYNTAX_ERROR"),
@@ -71,7 +71,7 @@ def test_what_is_refused(spark: SparkSession, annals: Annals, tmp_path: Path) ->
     ]:
         ended = annals("spark", "sql", *arguments)
         assert (ended.code, ended.out) == (code, ""), ended
-        assert said in ended.err and ended.err.count("\n") == 1, ended.err
+        assert message in ended.err and ended.err.count("\n") == 1, ended.err
 
 
 def test_a_prompt(spark: SparkSession, annals: Annals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""What Spark makes of a log equals everything else that is made of it, over whole histories of requests.
+"""Spark computes the same from a log as the registry itself, over whole histories of requests.
 
-A history is carried out by a served registry on PostgreSQL. From then on the same three tables, the same hash and the
-same events have to come out of each way there is: moved on by every request, rebuilt by one process, and rebuilt by
-Spark from each source.
+A served registry on PostgreSQL carries out a history. Each way has to result in the same tables, the same hash and the
+same events: updates by every request, a rebuild by one process, and a rebuild by Spark from each source.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from annals.commands.store.log import Store
 from annals.commands.store.mapper import assemble_after_image
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
-from annals.projections.entities.rebuild import rebuild as make_anew
+from annals.projections.entities.rebuild import rebuild as rebuild_store
 from annals.projections.entities.tables import tables
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
@@ -48,14 +47,14 @@ from tests.support.subscribing import BODY
 
 pytestmark = [pytest.mark.long, pytest.mark.uses("Kafka"), pytest.mark.timeout(1800)]
 
-#: Several in a row, because one is short.
+#: Several histories in a row, because one is short.
 HISTORIES = st.lists(histories(documents=True, most=60), min_size=6, max_size=9).map(lambda some: [*chain(*some)])
 
 Rows = list[tuple[Any, ...]]
 
 
 class Model(NamedTuple):
-    """All of a read model, by table. hash: worked out from the rows of what lives."""
+    """All rows of a read model, by table. hash: the state hash, computed from the rows of live entities."""
 
     tables: dict[str, Rows]
     hash: bytes
@@ -76,21 +75,21 @@ def broker(connectors: list[str]) -> Iterator[str]:
 def test_one_log_one_registry(
     spark: SparkSession, connectors: list[str], broker: str, postgres_server: str, steps: list[Step], cut: int
 ) -> None:
-    # P-14, EV-77, EV-79: the log alone says what the registry is and what followers are told
+    # P-14, EV-77, EV-79: the log alone determines the read model and the events that are published
     require_connector(connectors, "postgres")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         registry = stack.enter_context(served_log(stack.enter_context(schema_of(postgres_server)), folder))
         store = stack.enter_context(closing(Store(registry.database)))
         carry_out(registry, steps)
-        live, told = model(store), feed(registry.url)
+        live, events = model(store), feed(registry.url)
         assert live.hash == store.log_end().state
         clear_live_tables(store)
-        assert (make_anew(store).position, model(store)) == (store.log_end().position, live)
+        assert (rebuild_store(store).position, model(store)) == (store.log_end().position, live)
         for name, log in sources(spark, registry, broker, folder, cut).items():
             clear_live_tables(store)
             if name == "annals":
-                # A caller who may not see subscriptions cannot prove the log, though its rows come out right.
+                # A caller who may not read subscriptions cannot verify the log, although its rows are right.
                 with pytest.raises(UnverifiedLog, match="events are missing"):
                     rebuild(log, partial(rebuild_by_spark, store))
                 rebuild_by_spark(store, precomputed_rows(log, store.log_end().position, (folder / "staged").as_uri()))
@@ -98,14 +97,14 @@ def test_one_log_one_registry(
                 rebuild(log, partial(rebuild_by_spark, store))
             assert (name, model(store)) == (name, live)
             rows = xregistry_events(log).orderBy("position", "sequence").collect()
-            assert (name, [row.event for row in rows]) == (name, told)
+            assert (name, [row.event for row in rows]) == (name, events)
 
 
 def carry_out(registry: ServedLog, steps: list[Step]) -> None:
-    """A history behind one that has all that sources stumble over. Some steps are refused, as they may be, not all."""
+    """Carries out a history after the values that are difficult for sources. Some steps may be refused, but not all."""
     registry.write("POST", "/subscriptions", BODY | {"types": ["io.xregistry.capabilities.updated"]})
     registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
-    # The models of histories have other types, and are refused while there is something of these.
+    # The models of histories have other types, and are refused while entities of these types exist.
     for name in ("endpoints", "messagegroups", "schemagroups"):
         registry.write("DELETE", f"/{name}")
     before = len(registry.rows())
@@ -120,7 +119,7 @@ def carry_out(registry: ServedLog, steps: list[Step]) -> None:
 
 
 def sources(spark: SparkSession, registry: ServedLog, broker: str, folder: Path, cut: int) -> dict[str, DataFrame]:
-    """The log, from everywhere. cut: events of a segment, and positions of a task."""
+    """The log from each source. cut: the number of events in a segment, and of positions for a task."""
     append_segments(registry.database, open_folder(str(folder / "segments")), SegmentSize(events=cut))
     prefix = f"p{folder.name}"
     options = ("--once", "--partitions", "3", "--prefix", prefix, "--database", registry.database)
@@ -135,7 +134,7 @@ def sources(spark: SparkSession, registry: ServedLog, broker: str, folder: Path,
 
 
 def model(store: Store) -> Model:
-    """What the store's tables hold, sorted."""
+    """The read model of a store, its rows sorted."""
     with store.writing() as transaction:
         EntityProjection().catch_up(transaction.connection)
     with store.engine.connect() as connection:
@@ -143,7 +142,7 @@ def model(store: Store) -> Model:
 
 
 def state(connection: Connection) -> bytes:
-    """The state hash, from the rows of what lives."""
+    """The state hash, computed from the rows of live entities."""
     own = tables().entity.c
     rows = connection.execute(select(own.xid, own.type, own.epoch, own.compressed_attributes, own.private))
     images = (
@@ -154,13 +153,13 @@ def state(connection: Connection) -> bytes:
 
 
 def rebuild_by_spark(store: Store, computed: PrecomputedRows) -> RebuildReport:
-    """A rebuild to which one process adds nothing: Spark has to bring the whole log."""
+    """A rebuild that has nothing to catch up with: Spark has to compute the rows of the whole log."""
     assert computed.position == store.log_end().position
-    return make_anew(store, None, computed)
+    return rebuild_store(store, None, computed)
 
 
 def clear_live_tables(store: Store) -> None:
-    """Empties the live tables, so that nothing of them is taken for what was made anew."""
+    """Empties the live tables, so that no old row is taken for a rebuilt one."""
     with store.engine.begin() as connection:
         for each in tables():
             connection.execute(each.delete())

@@ -1,4 +1,4 @@
-"""The xRegistry events that Spark makes of a log: those of the feed, as a table and as files."""
+"""The xRegistry events that Spark computes from a log: those of the feed, as a table and as files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def log(spark: SparkSession, registry: ServedLog) -> DataFrame:
 
 
 def table(spark: SparkSession, registry: ServedLog) -> DataFrame:
-    """A log, in more parts than it has to be."""
+    """A log in several partitions."""
     return spark.createDataFrame([tuple(row) for row in registry.rows()], LOG_SCHEMA).repartition(5)
 
 
@@ -37,19 +37,19 @@ def feed(url: str, query: str = "") -> list[str]:
 
 
 def events_of_table(events: DataFrame) -> list[str]:
-    """The same of a table."""
+    """The same lines of a table of events."""
     return [row.event for row in events.orderBy("position", "sequence").collect()]
 
 
 def test_the_events_of_the_feed(log: DataFrame, registry: ServedLog) -> None:
-    # EV-77, EV-79: byte for byte, in the feed's order, from a log whose rows come in any
+    # EV-77, EV-79: byte for byte, in the feed's order, from a log whose rows are in any order
     live = feed(registry.url)
     assert events_of_table(xregistry_events(log)) == live
     assert {json.loads(line)["type"] for line in live} > {"io.xregistry.group.updated", "io.xregistry.version.deleted"}
 
 
 def test_columns_are_attributes(log: DataFrame, registry: ServedLog) -> None:
-    # EV-15 to EV-25: what one filters by says the same as the event; ids are unique
+    # EV-15 to EV-25: the columns for filters have the same values as the event; ids are unique
     names = ("id", "type", "source", "subject", "xregcorrelationid")
     found = xregistry_events(log).selectExpr(
         *names, "date_format(time, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'\") time", "event"
@@ -62,7 +62,7 @@ def test_columns_are_attributes(log: DataFrame, registry: ServedLog) -> None:
 
 
 def test_two_events_of_one_position_and_none_with_data(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
-    # EV-77: a deprecation comes behind what changed; EV-49: data as the registry's setting has it
+    # EV-77: the event of a deprecation follows that of the update; EV-49: data follow the registry's setting
     with served_log(sqlite_url, tmp_path, ANNALS_EVENT_CHANGES="false") as registry:
         registry.write("PATCH", "/schemagroups/one", {"deprecated": {}})
         log, live = table(spark, registry), feed(registry.url)
@@ -72,7 +72,7 @@ def test_two_events_of_one_position_and_none_with_data(spark: SparkSession, sqli
 
 
 def test_the_table(spark: SparkSession, log: DataFrame, registry: ServedLog) -> None:
-    # what the feed filters by, asked in SQL
+    # the feed's filters, as conditions in SQL
     analysis.register(spark, log)
     found = spark.sql("SELECT * FROM xregistry_events WHERE type LIKE '%.version.%' AND subject LIKE '/schemagroups/%'")
     live = feed(registry.url, "?type=io.xregistry.version.*")
@@ -91,7 +91,7 @@ def test_the_tables_of_the_legacy_families(
 
 
 def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: ServedLog, tmp_path: Path) -> None:
-    # what was written is never written over
+    # existing files are never overwritten
     folder = (tmp_path / "events").as_uri()
     write_events(log.where("last <= 40"), EventDestination(folder))
     before = {path: path.read_bytes() for path in (tmp_path / "events").iterdir()}
@@ -108,7 +108,7 @@ def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: S
 
 @pytest.mark.long
 def test_the_console_writes_them(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
-    # with the registry's own setting; a folder that is there ends it before any work
+    # with the registry's own setting; an existing folder is refused
     with served_log(sqlite_url, tmp_path) as registry:
         live = feed(registry.url)
     write_segments(sqlite_url, open_folder(str(tmp_path / "segments")))

@@ -1,4 +1,4 @@
-"""The guide does what it says: its programs are run against a served registry, one after the other."""
+"""docs/guides/spark/sources.md: its programs run against a served registry, one after the other."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def test_the_programs_of_the_guide(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
-    # `session` gives the one that is there; the rest is as a reader would type it
+    # `session` returns the existing session; the rest is as a reader would type it
     names: dict[str, Any] = {}
-    # Spark's own folder is not the test's, so places are said in full.
+    # Spark's working folder is not the test's, so paths are absolute.
     places = {"http://127.0.0.1:8080": registry.url} | {
         f'"{name}"': f'"{tmp_path / name}"' for name in ("rows", "checkpoint")
     }

@@ -1,4 +1,4 @@
-"""A large log: what Spark makes of it, out of files and out of a topic, into both databases.
+"""A large log: Spark rebuilds one database from segments, and the other one from a topic.
 
 `ANNALS_TEST_EVENTS=1000000` makes it a million events, as `.ci/run` does.
 """
@@ -38,7 +38,7 @@ from tests.support.stores import schema_of
 pytestmark = [pytest.mark.long, pytest.mark.uses("Kafka"), pytest.mark.timeout(1800)]
 
 EVENTS = int(os.environ.get("ANNALS_TEST_EVENTS", "100000"))
-#: Rows that a store takes in together.
+#: The number of rows that are inserted together.
 TOGETHER = 20_000
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -75,12 +75,12 @@ def million(
 
 
 def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, million: Million) -> None:
-    # P-14: the log's own hash and counts come out, and both databases hold the same
+    # P-14: the rebuilds result in the log's own hash and counts, and in the same rows in both databases
     ways = (
         (segments.read(spark, million.folder), million.sqlite, None),
         (kafka.read_rows(spark, million.servers, "annals.log"), million.postgres, kafka.whole_interactions),
     )
-    # The session of the tests has two, which a small heap does not hold of a log like this.
+    # The session of the tests has two partitions, which are too large for a small heap with a log like this.
     spark.conf.set(_PARTITIONS, 16)
     try:
         reports = [rebuild(log, partial(rebuild_by_spark, store), drop_incomplete=whole) for log, store, whole in ways]
@@ -94,7 +94,7 @@ def test_a_million_events_from_segments_and_from_a_topic(spark: SparkSession, mi
     assert (living[0], past[0]) == (million.log.living, million.log.replaced)
 
 
-def fill(stores: Sequence[Store], told: Iterable[tuple[Interaction, list[LogRow]]]) -> None:
+def fill(stores: Sequence[Store], history: Iterable[tuple[Interaction, list[LogRow]]]) -> None:
     """Puts a log into empty stores, without the read model."""
     for store in stores:
         store.create()
@@ -102,7 +102,7 @@ def fill(stores: Sequence[Store], told: Iterable[tuple[Interaction, list[LogRow]
             tables().create(tx.connection)
     ended, rows = list[Interaction](), list[LogRow]()
 
-    def settle() -> None:
+    def insert_rows() -> None:
         for store in stores:
             with store.writing() as tx:
                 db = drivers.database_of(tx.connection)
@@ -111,12 +111,12 @@ def fill(stores: Sequence[Store], told: Iterable[tuple[Interaction, list[LogRow]
         ended.clear()
         rows.clear()
 
-    for interaction, some in told:
+    for interaction, some in history:
         ended.append(interaction)
         rows += some
         if len(rows) > TOGETHER:
-            settle()
-    settle()
+            insert_rows()
+    insert_rows()
 
 
 def publish(log: DataFrame, servers: str, topic: str) -> None:
@@ -150,7 +150,7 @@ _SUMS = (
 
 
 def sums_of_tables(store: Store) -> tuple[Any, ...]:
-    """Counts and sums of the tables of a read model, and the hash of what lives."""
+    """Counts and sums of the tables of a read model, and the state hash."""
     with store.engine.connect() as connection:
         sums = [tuple(map(int, connection.exec_driver_sql(query).one())) for query in _SUMS]
         return (*sums, state(connection))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.uses("Spark", "PostgreSQL")
 
 @pytest.fixture
 def registry(postgres_url: str) -> Iterator[Registry]:
-    """A registry with rows in all tables but `published`, and empty tables beside its own."""
+    """A registry with rows in all tables but `published`, and a second set of tables, which are empty."""
     with Registry(postgres_url) as registry:
         for n in range(40):
             registry.record((f"/dirs/d{n % 30}", {"dirid": f"d{n % 30}", "name": f"n{n}", "labels": {f"l{n}": "x"}}))

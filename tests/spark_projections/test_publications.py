@@ -1,4 +1,4 @@
-"""What Spark makes of a log for the older APIs is what the registry itself has made of it."""
+"""Spark computes the same publications for the legacy APIs from a log as the registry itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.projections.compat.test_properties import STORY, check
 
 
 def test_publications_are_those_of_the_registry(spark: SparkSession, store_url: str, tmp_path: Path) -> None:
-    # LEG-606, LEG-707: kept ones, those that are gone, and those with URIs of their own
+    # LEG-606, LEG-707: existing publications, deleted ones, and those with their own URIs
     check(store_url, STORY)
     with closing(ViewPool(store_url)) as readers, readers.view() as view:
         found = [

@@ -1,4 +1,4 @@
-"""The read model worked out by Spark: the same rows as by the inline projection, proved by the same hash."""
+"""The read model computed by Spark: the same rows as by the inline projection, proved by the same hash."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def log_of(spark: SparkSession, store: Store) -> DataFrame:
 
 @pytest.fixture
 def filled(store_url: str) -> Any:
-    """Entities, changed, deleted and made again, and a stream that changes with each of them."""
+    """Entities that are changed, deleted and created again, and a stream that changes with each of them."""
     with Registry(store_url) as registry:
         registry.record(("/", {"registryid": "r"}), ("/model", {"model": {}}), ("/subscriptions/s", {"id": "s"}))
         for n in range(30):
-            told = {"dirid": f"d{n}", "n": n, "big": 12345678901234567890.5, "labels": {"a.b": "é\x00"}}
-            registry.record(("/", {"registryid": "r", "dirscount": n}), (f"/dirs/d{n}", told))
+            attributes = {"dirid": f"d{n}", "n": n, "big": 12345678901234567890.5, "labels": {"a.b": "é\x00"}}
+            registry.record(("/", {"registryid": "r", "dirscount": n}), (f"/dirs/d{n}", attributes))
         registry.record(("/dirs/d3", None), ("/dirs/d4", {"dirid": "d4"}))
         registry.record(("/dirs/D3", {"dirid": "D3"}), ("/dirs/d5", None))
         yield registry
 
 
-# P-14: the tables that Spark makes are those that were there, those of the past and the index included
+# P-14: the tables that Spark rebuilds equal the old ones, also those of the past and of the index
 def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Path) -> None:
     before, end = filled.tables(), filled.store.log_end().position
     log = log_of(spark, filled.store)
-    # What comes meanwhile is caught up with.
+    # The rebuild catches up with events that Spark has not read.
     filled.record(("/dirs/d9", None), ("/", {"registryid": "r", "late": True}))
     late = filled.tables()
     assert late != before
@@ -65,7 +65,7 @@ def test_a_rebuild_by_spark(spark: SparkSession, filled: Registry, tmp_path: Pat
 def test_a_sqlite_file_is_written_in_the_order_of_its_keys(
     spark: SparkSession, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # P-14: from several tasks, too
+    # P-14: also with the rows of several tasks
     inserted: dict[str, list[Any]] = {}
     monkeypatch.setattr(
         load_sqlite, "load_batch", lambda engine, table, rows: inserted.setdefault(table.name, []).extend(rows)
@@ -84,7 +84,7 @@ def test_a_sqlite_file_is_written_in_the_order_of_its_keys(
 def test_more_leaves_than_are_sorted_together(
     spark: SparkSession, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # P-14: none is lost between two ranges
+    # P-14: no leaf is lost between two ranges
     monkeypatch.setattr(load_sqlite, "_SORTED_LEAVES", 1)
     with Registry(sqlite_url) as registry:
         for n in range(40):
@@ -102,7 +102,7 @@ def test_more_leaves_than_are_sorted_together(
 @given(interactions=INTERACTIONS.filter(bool), data=st.data())
 @pytest.mark.long
 def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str, Any] | None]], data: Any) -> None:
-    # P-14: from any position on, over any history
+    # P-14: with rows that Spark has computed up to any position, over any history
     with tempfile.TemporaryDirectory() as directory, Registry(f"sqlite:///{directory}/annals.db") as registry:
         ends = []
         for interaction in interactions:
@@ -116,7 +116,7 @@ def test_any_history(spark: SparkSession, interactions: list[dict[str, dict[str,
 
 @pytest.mark.parametrize("fault", ["lost", "twice"])
 def test_a_log_with_a_fault_in_the_past_is_refused(spark: SparkSession, filled: Registry, fault: str) -> None:
-    # P-14: what lives would come out right, and what lived would not
+    # P-14: the rows of live entities would be right, but not those of past states
     before, log = filled.tables(), log_of(spark, filled.store)
     own = (log.stream == "/") & (log.revision == 3)
     with pytest.raises(RebuildDiverged, match=r"position \d+: events are missing or out of order"):

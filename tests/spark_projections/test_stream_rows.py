@@ -1,4 +1,4 @@
-"""The rows of whole streams, which are handed on in parts."""
+"""The rows of whole streams, which are returned in parts."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ LOST = "DELETE FROM entity WHERE tree_key = '!dirs!d1'"
 
 @pytest.fixture
 def rebuild(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rebuild:
-    """`annals rebuild --engine spark` in the session of the tests: its exit code, and what it said went wrong."""
+    """`annals rebuild --engine spark` in the session of the tests: its exit code, and its error output."""
 
     def run(*options: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["annals", "rebuild", "--engine", "spark", *options])
@@ -50,7 +50,7 @@ def rebuild(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 @pytest.fixture
 def store(sqlite_url: str, tmp_path: Path) -> Iterator[Registry]:
-    """One whose log has twelve positions, two for each interaction, in the segments 1 to 4, 5 to 8 and 9 to 12."""
+    """A registry with twelve positions, two for each interaction, in the segments 1 to 4, 5 to 8 and 9 to 12."""
     with Registry(sqlite_url) as store:
         filled(store)
         append_segments(sqlite_url, open_folder(str(tmp_path / "segments")), SegmentSize(4))
@@ -58,7 +58,7 @@ def store(sqlite_url: str, tmp_path: Path) -> Iterator[Registry]:
 
 
 def filled(registry: Registry) -> None:
-    """Records six interactions, and loses a row of the read model."""
+    """Records six interactions, and deletes a row of the read model."""
     for n in range(6):
         registry.record((f"/dirs/d{n % 4}", {"n": n}), (f"/dirs/d{n % 4}/files/f", {"n": n}))
     with registry.store.engine.begin() as connection:
@@ -71,18 +71,18 @@ def swap(one: Path, other: Path) -> None:
     other.write_bytes(first)
 
 
-def swap_entries(place: Path) -> None:
-    """The first two segments have each other's file of events, and the manifest says so."""
-    first, second = (json.loads(entry(place, n).read_text())["log"] for n in (0, 1))
-    change_entry(place, 0, log=second)
-    change_entry(place, 1, log=first)
+def swap_entries(folder: Path) -> None:
+    """Swaps the files of events of the first two segments in the manifest."""
+    first, second = (json.loads(entry(folder, n).read_text())["log"] for n in (0, 1))
+    change_entry(folder, 0, log=second)
+    change_entry(folder, 1, log=first)
 
 
-def chained_again(place: Path) -> None:
-    """Another past, and all hashes of rows, files and manifest as if it had been written so."""
+def chained_again(folder: Path) -> None:
+    """Changes events, and adapts all hashes of rows, files and manifest to them."""
     chain = EMPTY_HASH
     for number in range(3):
-        path = file(place, "log", number)
+        path = file(folder, "log", number)
         table = pq.read_table(path)
         found = [LogTableRow(**row) for row in table.to_pylist()]
         changed = [row._replace(state=row.state.replace('"n":1', '"n":7')) for row in found]
@@ -95,36 +95,36 @@ def chained_again(place: Path) -> None:
             chain = digest.digest(events[0].statehash)
             made += [row._replace(chain=chain) for row in events]
         pq.write_table(pa.Table.from_pylist([row._asdict() for row in made], schema=table.schema), path)
-        content, known = path.read_bytes(), json.loads(entry(place, number).read_text())["log"]
+        content, known = path.read_bytes(), json.loads(entry(folder, number).read_text())["log"]
         log = known | {"bytes": len(content), "sha256": sha256(content).hexdigest()}
-        change_entry(place, number, previous=previous.hex(), chain=chain.hex(), log=log)
+        change_entry(folder, number, previous=previous.hex(), chain=chain.hex(), log=log)
 
 
-def without_a_row(place: Path) -> None:
-    write_changed_rows(place, "log", lambda log_rows: log_rows.pop(2))
-    change_entry(place, 1, events=3)
+def without_a_row(folder: Path) -> None:
+    write_changed_rows(folder, "log", lambda log_rows: log_rows.pop(2))
+    change_entry(folder, 1, events=3)
 
 
-def with_a_null(place: Path) -> None:
-    path = file(place, "log", 1)
+def with_a_null(folder: Path) -> None:
+    path = file(folder, "log", 1)
     table = pq.read_table(path)
     nullable = pa.schema([field.with_nullable(True) for field in table.schema])
     found = table.to_pylist()
     found[2]["caller"] = None
     pq.write_table(pa.Table.from_pylist(found, schema=nullable), path)
-    content, known = path.read_bytes(), json.loads(entry(place, 1).read_text())["log"]
-    change_entry(place, 1, log=known | {"bytes": len(content), "sha256": sha256(content).hexdigest()})
+    content, known = path.read_bytes(), json.loads(entry(folder, 1).read_text())["log"]
+    change_entry(folder, 1, log=known | {"bytes": len(content), "sha256": sha256(content).hexdigest()})
 
 
-def with_another_hash(place: Path) -> None:
-    change_entry(place, 1, chain="00" * 32)
-    change_entry(place, 2, previous="00" * 32)
+def with_another_hash(folder: Path) -> None:
+    change_entry(folder, 1, chain="00" * 32)
+    change_entry(folder, 2, previous="00" * 32)
 
 
 CHAIN = "the chain hash differs: the interaction or its events were changed"
 OTHER_BYTES = "is not the file that was written"
 OTHER_ROWS = "does not hold what the manifest says"
-#: What is done to the folder, and what the refusal says; `{0}`, `{1}` and `{2}` are the files of events.
+#: A change of the folder, and the message that refuses it; `{0}`, `{1}` and `{2}` are the files of events.
 FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a flipped byte": (lambda p: flip(file(p, "log", 1), 700), f"position 5: log/{{1}} {OTHER_BYTES}"),
     "no file": (lambda p: file(p, "log", 1).unlink(), "position 5: log/{1} cannot be read: "),
@@ -163,11 +163,11 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_tampered_segments_are_refused(
     rebuild: Rebuild, store: Registry, tmp_path: Path, change: Callable[[Path], object], said: str
 ) -> None:
-    # P-14: only what was once written becomes the past that is served
-    place, before = tmp_path / "segments", store.tables()
-    names = [file(place, "log", number).name for number in range(3)]
-    change(place)
-    code, line = rebuild("--from", "segments", "--folder", str(place), "--database", store.url)
+    # P-14: a rebuild loads only events that are as they were recorded
+    folder, before = tmp_path / "segments", store.tables()
+    names = [file(folder, "log", number).name for number in range(3)]
+    change(folder)
+    code, line = rebuild("--from", "segments", "--folder", str(folder), "--database", store.url)
     expected = said.format(*names)
     assert (code, expected in line) == (3, True), line
     assert "Nothing was loaded; annals segments verify" in line
@@ -189,7 +189,7 @@ def test_tampered_segments_are_refused(
 def test_a_head_that_was_noted_elsewhere(
     rebuild: Rebuild, store: Registry, tmp_path: Path, head: str, code: int, said: str
 ) -> None:
-    # P-14: whoever can write all hashes anew cannot write the one that was kept elsewhere
+    # P-14: an attacker who can replace all hashes cannot replace the one that is stored elsewhere
     before = store.tables()
     ends = {str(row.last): row.chain.hex() for row in log_rows(store.url)}
 
@@ -205,7 +205,7 @@ def test_a_head_that_was_noted_elsewhere(
 
 
 def test_tampered_database_rows_are_refused(rebuild: Rebuild, connectors: list[str], postgres_url: str) -> None:
-    # P-14: what lives comes out right, so no state hash shows it
+    # P-14: the rows of live entities are right, so the state hash does not show the change
     require_connector(connectors, "postgres")
     with Registry(postgres_url) as store:
         filled(store)
@@ -237,7 +237,7 @@ def test_ranges_hold_together(spark: SparkSession, store: Registry, size: int) -
     end = LogHead(12, found[-1].chain.hex())
     assert verify_log(log, ChainAnchors(head=end), size=size) == end
     assert verify_log(log.where("last < 0"), size=size) == LogHead(0, EMPTY_HASH.hex())
-    # A row that ends an interaction is missed where that begins.
+    # A missing row is reported at its own position or at the first one of its interaction.
     for gone, position in ((1, "1"), (4, "[34]"), (9, "9"), (12, "1[12]")):
         with pytest.raises(UnverifiedLog, match=rf"^position {position}: "):
             verify_log(log_of(spark, [row for row in found if row.position != gone]), size=size)
@@ -248,7 +248,7 @@ def test_ranges_hold_together(spark: SparkSession, store: Registry, size: int) -
 
 
 def test_the_log_of_a_served_registry_is_proved(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
-    # P-14: over HTTP and in segments, salts and all
+    # P-14: over HTTP and from segments, with salts
     append_segments(registry.database, open_folder(str(tmp_path / "lake")), SegmentSize(30))
     last = registry.rows()[-1]
     end = LogHead(last.last, last.chain.hex())

@@ -19,9 +19,9 @@ from tests.spark_projections.served_registry import log_rows
 
 
 def upcasts() -> dict[str, Upcast]:
-    """Two kinds of a program that never was: `gone` told why it went, and `entity` called what it holds `image`."""
+    """Upcasts for an imaginary program: its `Entity` has an object `image`, its `Gone` only a reason in capitals."""
 
-    # Inside, so that they travel to Spark's workers as code: those import the program as it is.
+    # Nested functions, so that Spark sends their code to its workers, which can import only the real program.
     def entity(content: State) -> State:
         image: State = content.pop("image")
         return image | content
@@ -37,31 +37,31 @@ def upcasts() -> dict[str, Upcast]:
 
 
 def older(row: LogTableRow) -> LogTableRow:
-    """The same event as that program would have stored it, here and there."""
+    """The row as that program would have stored it, if it is one of the rows to change."""
     state: Any = loads_trusted(row.state)
     if row.topic == "EntityUpdated:1" and row.position % 2:
         image = {name: state.pop(name) for name in ("xid", "type", "epoch", "attributes", "private")}
         return row._replace(topic="Entity:1", state=dumps(state | {"image": image}).decode())
     if row.topic == "EntityDeleted:1":
-        kept = {name: state[name] for name in ("xid", "type", "epoch", "xregcorrelationid", "time")}
-        return row._replace(topic="Gone:1", state=dumps(kept | {"reason": state["reason"].upper()}).decode())
+        members = {name: state[name] for name in ("xid", "type", "epoch", "xregcorrelationid", "time")}
+        return row._replace(topic="Gone:1", state=dumps(members | {"reason": state["reason"].upper()}).decode())
     return row
 
 
 @pytest.fixture(scope="module")
 def varied_log(tmp_path_factory: pytest.TempPathFactory) -> list[LogTableRow]:
-    """A log in which something of everything happens."""
+    """A log with events of all kinds."""
     database = f"sqlite:///{tmp_path_factory.mktemp('story') / 'annals.db'}"
     asyncio.run(send_requests(database))
     return log_rows(database)
 
 
-# The log has no events of the Message Catalog, whose table is made as that of the Schema Registry is.
+# The log has no events of the Message Catalog, whose table is computed like that of the Schema Registry.
 @pytest.mark.parametrize("name", sorted({*analysis.TABLES, "rows"} - {"messagecatalog_events"}))
 def test_an_old_event_reads_as_it_would_be_written_today(
     spark: SparkSession, varied_log: list[LogTableRow], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    # P-14: stored bytes never change, what reads them does
+    # P-14: stored bytes never change, only the code that reads them
     for topic, upcast in upcasts().items():
         monkeypatch.setitem(UPCASTS, topic, upcast)
     before = [older(row) for row in varied_log]

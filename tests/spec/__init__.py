@@ -1,1 +1,1 @@
-"""Rules of the specifications as tables of rows, and the tests that run them."""
+"""Rules of the specifications as tables, and the tests that run the rows of the tables."""

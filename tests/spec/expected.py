@@ -1,10 +1,10 @@
-"""What a row of a table expects, written out, and the part of an answer that it speaks of.
+"""Expands the expected response in a row of a table, and extracts the corresponding parts of an actual response.
 
 Short forms in rows, at any depth:
-- `$now`: the time of this request; `$t3`: of request 3 of the story; `$start`: before the first.
-- `{$xid: /dirs/d1, name: x}`: a whole entity as the first request of the story makes it: its ids, URLs, epoch 1, both
-  timestamps `$t1`, no members in its collections (the registry: as it was before). Further members are added or
-  differ; `null` takes one away.
+- `$now`: the time of this request; `$t3`: of request 3 of the row; `$start`: before the first request.
+- `{$xid: /dirs/d1, name: x}`: a whole entity as the first request of the row creates it: its ids, URLs, epoch 1, both
+  timestamps `$t1`, empty collections (the registry: as before that request). Further members are added or replace
+  these; `null` removes one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from annals.domain.errors.problems import PROBLEM_TYPES, REQUEST_PATH, REQUEST_U
 from tests.support.registries.requests import BASE, MIDNIGHT, REGISTRYID, Answer, Request
 
 JSON: Final = "application/json; charset=utf-8"
-#: What a `then` may say. metadata: all `xRegistry-` headers but the correlation id, names without the prefix.
+#: Members of a `then`. metadata: all `xRegistry-` headers except the correlation id, names without the prefix.
 KEYS: Final = frozenset(("status", "headers", "metadata", "body", "only", "text", "base64", "problem", "log"))
 
 _MOMENT: Final = re.compile(r"\$(now|start|t\d+)\b")
@@ -31,41 +31,45 @@ _CORRELATION: Final = "xregistry-xregcorrelationid"
 def expected_response(
     then: Mapping[str, Any], model: Mapping[str, Any], number: int, request: Request
 ) -> dict[str, Any]:
-    """A `then` of request `number`, written out."""
-    stated: dict[str, Any] = _written(then, model, number)
+    """The expanded `then` of request `number`."""
+    stated: dict[str, Any] = _expanded(then, model, number)
     if "metadata" in stated:
         stated["metadata"] = _as_headers(stated["metadata"])
     if "problem" in stated:
         stated |= _problem(request, **stated["problem"])
     headers = {name.lower(): value for name, value in stated.get("headers", {}).items()}
     if {"body", "only", "problem"} & set(stated):
-        # HTTP-6: JSON answers say so, with their charset
+        # HTTP-6: JSON responses have this media type, with a charset
         headers.setdefault("content-type", JSON)
     return {**stated, "headers": headers}
 
 
 def actual_response(answer: Answer, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer in the words of an expectation: equal to it if it is met."""
-    return {key: _SAID[key](answer, wanted) for key, wanted in expected.items()}
+    """The parts of a response that an expectation names: equal to the expectation if the response meets it."""
+    return {key: _PARTS[key](answer, wanted) for key, wanted in expected.items()}
 
 
 def _problem(request: Request, type: str, subject: str | None = None, args: Any = None) -> dict[str, Any]:
-    """The status and the body of an error; a subject that the type gives may be left out."""
+    """The status and the body of an error. Without a subject, the one that the type implies is used."""
     kind = PROBLEM_TYPES[type]
     given = {REQUEST_PATH: request.path.partition("?")[0], REQUEST_URL: BASE + request.path}
-    about = subject or given.get(str(kind.fixed_subject), kind.fixed_subject)
-    members = {"type": kind.uri(), "subject": about, "args": {**dict.fromkeys(kind.placeholders()), **(args or {})}}
+    resolved_subject = subject or given.get(str(kind.fixed_subject), kind.fixed_subject)
+    members = {
+        "type": kind.uri(),
+        "subject": resolved_subject,
+        "args": {**dict.fromkeys(kind.placeholders()), **(args or {})},
+    }
     return {"status": kind.status, "problem": {name: value for name, value in members.items() if value}}
 
 
-def _told(answer: Answer, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The error in an answer. What explains it may be there, and an `error_detail` say anything the row leaves open.
+def _actual_problem(answer: Answer, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The error in a response, without optional details, and with an `error_detail` that the row leaves open as null.
 
-    The title is the type's own with the arguments filled in, so it is compared here.
+    Compares the title here: it has to be that of the type, with the arguments filled in.
     """
     body: dict[str, Any] = json.loads(answer.content)
-    for explained in ("detail", "violations", "incompatibilities", "entities"):
-        body.pop(explained, "any")
+    for detail in ("detail", "violations", "incompatibilities", "entities"):
+        body.pop(detail, "any")
     title, args = body.pop("title", None), body.get("args", {})
     kind = PROBLEM_TYPES[wanted["type"].rpartition("#")[2]]
     filled = kind.title.replace("<subject>", body.get("subject", ""))
@@ -90,13 +94,13 @@ def _only(answer: Answer, wanted: Any) -> Any:
 
 
 def _picked(value: Any, wanted: Any) -> Any:
-    """The members of an object that are asked for; null for one that is not there."""
+    """The members of an object that `wanted` has; None for a missing one."""
     if not isinstance(wanted, dict) or not isinstance(value, dict):
         return value
     return {name: _picked(value.get(name), inner) for name, inner in wanted.items()}
 
 
-_SAID: Final[dict[str, Callable[[Answer, Any], Any]]] = {
+_PARTS: Final[dict[str, Callable[[Answer, Any], Any]]] = {
     "status": lambda answer, _: answer.status,
     "headers": _headers,
     "metadata": _metadata,
@@ -104,19 +108,19 @@ _SAID: Final[dict[str, Callable[[Answer, Any], Any]]] = {
     "only": _only,
     "text": lambda answer, _: answer.content.decode(),
     "base64": lambda answer, _: b64encode(answer.content).decode(),
-    "problem": _told,
-    "log": lambda _, wanted: wanted,  # the runner's own
+    "problem": _actual_problem,
+    "log": lambda _, wanted: wanted,  # checked by the runner of the rows
 }
 
 
-def _written(value: Any, model: Mapping[str, Any], number: int) -> Any:
+def _expanded(value: Any, model: Mapping[str, Any], number: int) -> Any:
     if isinstance(value, str):
         return _MOMENT.sub(lambda found: _time(found[1], number), value)
     if isinstance(value, list):
-        return [_written(item, model, number) for item in value]
+        return [_expanded(item, model, number) for item in value]
     if not isinstance(value, dict):
         return value
-    members = {name: _written(inner, model, number) for name, inner in value.items()}
+    members = {name: _expanded(inner, model, number) for name, inner in value.items()}
     return _entity(members, model) if "$xid" in members else members
 
 
@@ -127,23 +131,23 @@ def _time(word: str, number: int) -> str:
 
 
 def _as_headers(members: Mapping[str, Any]) -> dict[str, str]:
-    """Attributes as a document's headers have them: no `$details`, scalars as text."""
+    """Attributes as in the headers of a document: without `$details`, scalars as text."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in members.items()}
     return {name: text.removesuffix("$details") if name == "self" else text for name, text in texts.items()}
 
 
 def _entity(members: dict[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
-    """All members of an entity, from its xid and what a row says besides."""
+    """All members of an entity, from its xid and the other members in a row."""
     xid = members.pop("$xid")
     segments = [segment for segment in xid.split("/") if segment]
-    known = _KNOWN[len(segments)](xid, segments, members, model["groups"])
+    implied = _IMPLIED[len(segments)](xid, segments, members, model["groups"])
     start = _time("t1", 0)
     common = {"xid": xid, "epoch": 1, "createdat": start, "modifiedat": start}
-    return {name: value for name, value in {**common, **known, **members}.items() if value is not None}
+    return {name: value for name, value in {**common, **implied, **members}.items() if value is not None}
 
 
 def _registry(xid: str, segments: Any, members: Any, groups: Mapping[str, Any]) -> dict[str, Any]:
-    # It is older than the first request, and its model made the second epoch.
+    # The registry is older than the first request. The write of its model increased the epoch to 2.
     start = _time("start", 0)
     ids = {"specversion": "1.0-rc4", "registryid": REGISTRYID, "self": f"{BASE}/"}
     return {**ids, "epoch": 2, "createdat": start, "modifiedat": start, **_collections("", groups)}
@@ -188,8 +192,8 @@ def _collections(xid: str, types: Mapping[str, Any]) -> dict[str, Any]:
     return {**urls, **{f"{plural}count": 0 for plural in types}}
 
 
-#: By the number of an xid's segments.
-_KNOWN: Final[dict[int, Callable[[str, list[str], dict[str, Any], Mapping[str, Any]], dict[str, Any]]]] = {
+#: Functions that return the implied members of an entity, by the number of segments in its xid.
+_IMPLIED: Final[dict[int, Callable[[str, list[str], dict[str, Any], Mapping[str, Any]], dict[str, Any]]]] = {
     0: _registry,
     2: _group,
     4: _resource,

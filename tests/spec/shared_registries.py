@@ -1,4 +1,4 @@
-"""One registry for each database, which all rows of a table of requests share."""
+"""A registry for each database, shared by all rows of a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATABASES = ("sqlite", "postgresql")
 def reusable_registry(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, models: Any
 ) -> Iterator[ReusableRegistry]:
-    """A registry on the database that is the fixture's parameter. models: modelsource documents by name."""
+    """A registry on the database that the parameter of the fixture names. models: modelsource documents by name."""
     if request.param == "sqlite":
         yield from _on(f"sqlite:///{tmp_path_factory.mktemp('stage') / 'annals.db'}", models)
         return

@@ -1,4 +1,4 @@
-"""Runs changes.yaml: which events an interaction records and what they list as changed (EV-35 to EV-92)."""
+"""Runs changes.yaml: the events that an interaction records, and their lists of changes (EV-35 to EV-92)."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_what_an_interaction_records(row: dict[str, Any]) -> None:
 
 
 def recorded(decision: Decision) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    actions: dict[str, Any] = {}
     for event in decision.events:
         kind = type(event).__name__.removeprefix("Entity").lower()
-        found[event.xid] = significant(event.changed) if kind == "updated" else kind
+        actions[event.xid] = significant(event.changed) if kind == "updated" else kind
         assert kind in ("updated", "refreshed") or event.changed == ()  # EV-38
         assert list(event.changed) == sorted(event.changed, key=lambda n: (n.startswith("meta."), n))  # EV-46
-    return found
+    return actions
 
 
 def deprecations(decision: Decision) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Runs the tables in compat/: the requests of each row go to a new registry through the two legacy APIs.
 
-Rows are as those of `test_http.py`, on SQLite and on PostgreSQL, with the built-in model where none is named. Paths
-that begin with `SR` or `MC` are below the base of Schema Registry or Message Catalog. What else a `then` has:
-`attributes`, all headers that carry attributes, by names without prefix; `allow`, the methods; `refused: {type, args}`
-for a whole answer that refuses, where the status, the title and the URL of the request are implied, an `error_detail`
-is free, and `subject` is given where it is not the path.
+Rows have the form of those of `test_http.py` and run on SQLite and on PostgreSQL, by default with the built-in model. A
+path that begins with `SR` or `MC` is below the base path of Schema Registry or Message Catalog. A `then` can also have
+`attributes`, all headers with attributes, by name without prefix; `allow`, the methods; and `refused: {type, args}`, a
+whole error response. Status, title and the URL of the request are implied, an `error_detail` is not compared, and
+`subject` is the path by default.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.registries.requests import BASE, Answer, Registry, Request, R
 
 TABLES = Path(__file__).with_name("compat")
 BASES = {"SR": SCHEMAREGISTRY.base, "MC": MESSAGECATALOG.base}
-OURS = {"attributes", "allow", "refused"}
+OWN_KEYS = {"attributes", "allow", "refused"}
 TYPES = {kind.name: kind for kind in ALL_PROBLEM_TYPES}
 MODELS = {**SMALL, "builtin": default_source()}
 ROWS = [row for path in sorted(TABLES.glob("*.yaml")) for row in yaml.load(path.read_text(), Loader)]
@@ -39,7 +39,7 @@ ROWS = [row for path in sorted(TABLES.glob("*.yaml")) for row in yaml.load(path.
 
 @pytest.fixture(scope="module", params=DATABASES)
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReusableRegistry]:
-    """Each database in turn."""
+    """A registry on each database."""
     with reusable_registry(request, tmp_path_factory, MODELS) as found:
         yield found
 
@@ -69,24 +69,26 @@ async def _story(row: dict[str, Any], stage: ReusableRegistry) -> None:
 async def _step(registry: Registry, request: Request, then: Mapping[str, Any], model: Any) -> None:
     before = registry.stored_state()
     answer = await registry.ask(request)
-    plain = {name: value for name, value in then.items() if name not in OURS}
+    plain = {name: value for name, value in then.items() if name not in OWN_KEYS}
     expected = expected_response(plain, model, registry.moment.number, request)
     assert actual_response(answer, expected) == expected, (request, answer)
-    _check_ours(answer, request, expectation_of(then, model, registry.moment.number, request))
+    _check_own_keys(answer, request, expectation_of(then, model, registry.moment.number, request))
     assert f"<{BASE}>;rel=xregistry-root" in answer.headers.get("link", "")
     if answer.status >= 400 or request.method in READS or then.get("log") == "unchanged":
         assert registry.stored_state() == before
         assert "xregistry-xregcorrelationid" not in answer.headers
-    elif "dryrun" not in request.path:  # LEG-108: what recorded something says under which id
+    elif "dryrun" not in request.path:  # LEG-108: a response to a request with recorded events has their correlation id
         assert answer.headers["xregistry-xregcorrelationid"] == f"c{registry.moment.number}"
 
 
 def expectation_of(then: Mapping[str, Any], model: Any, number: int, request: Request) -> dict[str, Any]:
-    """What only these tables say, with times written out."""
-    return {name: expected_response({"body": then[name]}, model, number, request)["body"] for name in OURS & set(then)}
+    """The members of a `then` that only these tables have, expanded."""
+    return {
+        name: expected_response({"body": then[name]}, model, number, request)["body"] for name in OWN_KEYS & set(then)
+    }
 
 
-def _check_ours(answer: Answer, request: Request, then: Mapping[str, Any]) -> None:
+def _check_own_keys(answer: Answer, request: Request, then: Mapping[str, Any]) -> None:
     if "attributes" in then:
         wanted = {name.lower(): str(value) for name, value in then["attributes"].items()}
         assert _attributes(answer) == wanted
@@ -103,12 +105,12 @@ def _attributes(answer: Answer) -> dict[str, str]:
 
 
 def _refusal(answer: Answer) -> dict[str, Any]:
-    """A refusal without what is free: details, and the places in documents."""
+    """An error response without the parts that rows do not compare: details, and places in documents."""
     body: dict[str, Any] = json.loads(answer.content)
     assert body["status"] == answer.status
     assert body.pop("detail") and body.pop("title")
-    for told in ("violations", "incompatibilities"):
-        body.pop(told, None)
+    for member in ("violations", "incompatibilities"):
+        body.pop(member, None)
     reason = body.get("args", {}).pop("error_detail", "")
     if body["type"].endswith("#invalid_definition"):
         assert re.search(r"\(LEG-\d+", reason), reason

@@ -1,4 +1,4 @@
-"""Runs compat_events.yaml as requests to real stores: the events of the older APIs that each request comes to."""
+"""Runs compat_events.yaml as requests to real stores: the events of the legacy APIs that each request results in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from annals.projections.events import event_families
 from annals.projections.log.reader import Log
 from tests.support.registries.requests import BASE, Registry, Request, serving
 
-#: Headers of a document, for the registry and for an older API.
+#: Headers of a document, for the xRegistry API and for a legacy API.
 DOCUMENT = {"Content-Type": "text/plain", "xRegistry-format": "Own/1", "Schema-Format": "Own/1"}
 ROWS: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("compat_events.yaml").read_text(), yaml.CSafeLoader)
 
@@ -35,20 +35,18 @@ def test_events_of_a_request(row: dict[str, Any], store_url: str) -> None:
             id = f"c{registry.moment.number}"
             found = [each for each in map(json.loads, everything) if each["xregcorrelationid"] == id]
             assert found == [event(line, id, registry) for line in row["then"]]
-            assert (
-                events_of_both(store_url) == everything
-            )  # LEG-1006: made again from the log, all of them are the same
+            assert events_of_both(store_url) == everything  # LEG-1006: projecting the log again gives the same events
 
     asyncio.run(run())
 
 
 def request(method: str, path: str, body: Any = None) -> Request:
-    """A body that is text is a document."""
+    """A request. A body that is a string is a document."""
     return Request(method, path, body, DOCUMENT if isinstance(body, str) else {})
 
 
 def events_of_both(url: str) -> list[bytes]:
-    """All events of both older APIs that the log of a store comes to."""
+    """All events of both legacy APIs, projected from the log of a store."""
     both = [CompatEvents(family) for family in LEGACY_APIS]
     with closing(connect(url)) as reader:
         log = Log(reader)
@@ -62,7 +60,7 @@ def events_of_both(url: str) -> list[bytes]:
 
 
 def event(line: str, id: str, registry: Registry) -> Mapping[str, Any]:
-    """The event, whole, that a line of the table stands for."""
+    """The whole event that a line of the table describes."""
     index, action, subject, *time = line.split()
     family = next(family for family in LEGACY_APIS if subject.startswith(f"/{family.path}/"))
     type = f"{family.events}.{action}.v1"
@@ -78,6 +76,6 @@ def event(line: str, id: str, registry: Registry) -> Mapping[str, Any]:
 
 
 def moment(action: str, registry: Registry) -> str:
-    """The time of the last request: as entities have it, and as the log does."""
+    """The time of the last request: in the format of the log for deletions, else in that of entities."""
     digits = "microseconds" if action == "deleted" else "auto"
     return registry.moment.clock().isoformat(timespec=digits).replace("+00:00", "Z")

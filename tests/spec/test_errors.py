@@ -1,4 +1,4 @@
-"""The catalogue of errors against the table of the specification, and every error that can be raised by some row.
+"""The error types equal the table of the specification, and every type that a request can cause has a row.
 
 Rules ERR-1, ERR-2, ERR-7, ERR-10.
 """
@@ -15,7 +15,7 @@ from annals.domain.errors import problems
 from annals.domain.errors.problems import PROBLEM_TYPES, Problem
 from tests.spec.test_http import ROWS
 
-#: Name, status, subject and arguments; `-` is none. A subject in angle brackets is told when the error is raised.
+#: Name, status, subject and arguments; `-` is none. A subject in angle brackets is set when the error is raised.
 CORE = """
     action_not_supported            405 <request_path>   action
     ancestor_circular_reference     400 <resource_xid>   list
@@ -87,7 +87,7 @@ HTTP = """
     missing_versions                400 <request_path>   -
 """
 
-#: Errors that no request can bring about yet, by what they belong to.
+#: Errors that no row can cause, by the reason.
 UNREACHED = {
     "a caller with a role, which tables of requests do not have": {"readonly"},
     "the server, not the request": {"data_retrieval_error", "server_busy", "server_error", "too_large"},
@@ -95,7 +95,7 @@ UNREACHED = {
 
 
 class Row(NamedTuple):
-    """One line of the tables above."""
+    """A line of the tables above."""
 
     name: str
     status: int
@@ -117,37 +117,37 @@ TABLE = [
 
 
 def test_the_catalogue_has_the_66_types_of_the_specification() -> None:
-    # ERR-10: one table of error types, complete and without strangers
+    # ERR-10: the catalogue has all types of the specification, and no others
     assert [len(text.strip().splitlines()) for text in (CORE, HTTP)] == [60, 6]
     assert sorted(PROBLEM_TYPES) == sorted(row.name for row in TABLE)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_error_types_equal_the_table(row: Row) -> None:
-    # ERR-1, ERR-10: status, document, subject and arguments are those of the table
+    # ERR-1, ERR-10: status, document, subject and arguments equal the table
     kind = PROBLEM_TYPES[row.name]
     assert kind.status == row.status
     assert kind.uri() == f"{row.document}#{row.name}"
     assert kind.placeholders() == row.arguments
-    assert kind.fixed_subject == _about(row.subject)
+    assert kind.fixed_subject == _fixed_subject(row.subject)
 
 
 @pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES.keys())
 def test_a_title_names_its_subject_and_all_its_arguments(kind: type[Problem]) -> None:
-    # ERR-1, ERR-2: placeholders are names, every value shows in the title, the subject is no argument
+    # ERR-1, ERR-2: placeholders are names, the title contains every value, the subject is no argument
     names = re.findall(r"<([^>]*)>", kind.title)
     assert all(re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) for name in names)
     values: dict[str, Any] = {name: f"the {name}" for name in kind.placeholders()}
     problem = kind(None if kind.fixed_subject is not None else "/a/b", **values)
-    told = problem.text("/the/request")
+    title = problem.text("/the/request")
     assert "subject" not in values
-    assert all(value in told for value in values.values())
-    assert not re.search(r"<[a-z_]+>", told)
+    assert all(value in title for value in values.values())
+    assert not re.search(r"<[a-z_]+>", title)
 
 
 @pytest.mark.parametrize("kind", PROBLEM_TYPES.values(), ids=PROBLEM_TYPES.keys())
 def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem]) -> None:
-    # ERR-10: the one constructor fails when arguments and placeholders differ
+    # ERR-10: the constructor fails if arguments and placeholders differ
     subject = None if kind.fixed_subject is not None else "/a/b"
     values: dict[str, Any] = dict.fromkeys(kind.placeholders(), "x")
     with pytest.raises(TypeError):
@@ -160,24 +160,24 @@ def test_arguments_that_are_missing_or_too_many_are_refused(kind: type[Problem])
 
 
 def test_arguments_are_strings() -> None:
-    # ERR-1: numbers and booleans become strings, as JSON writes them
+    # ERR-1: numbers and booleans become strings, spelled as in JSON
     problem = problems.MismatchedEpoch("/dirs/d1", bad_epoch=9, epoch=True)
     assert problem.arguments == {"bad_epoch": "9", "epoch": "true"}
 
 
 def test_no_conflict_is_a_409_or_a_412() -> None:
-    # ERR-7: epochs and ids that do not agree are plain 400s
+    # ERR-7: mismatched epochs and ids result in 400
     assert not {kind.status for kind in PROBLEM_TYPES.values()} & {409, 412}
 
 
 def test_every_type_that_can_be_raised_has_a_row_that_raises_it() -> None:
-    # ERR-10: the rows of the HTTP tables reach every error type but those named above
+    # ERR-10: the rows of the HTTP tables cause every error type except those in UNREACHED
     unreached = set().union(*UNREACHED.values())
-    assert _raised() >= set(PROBLEM_TYPES) - unreached
-    assert not _raised() & unreached
+    assert _types_in_rows() >= set(PROBLEM_TYPES) - unreached
+    assert not _types_in_rows() & unreached
 
 
-def _about(subject: str) -> str | None:
+def _fixed_subject(subject: str) -> str | None:
     if subject in (problems.REQUEST_PATH, problems.REQUEST_URL):
         return subject
     if subject == "-":
@@ -185,7 +185,7 @@ def _about(subject: str) -> str | None:
     return None if subject.startswith("<") else subject
 
 
-def _raised() -> set[str]:
+def _types_in_rows() -> set[str]:
     return {type for row in ROWS for type in _types(row)}
 
 

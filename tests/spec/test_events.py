@@ -1,8 +1,9 @@
-"""Runs changes.yaml and events.yaml as requests to real stores: which CloudEvents each request comes to (T01 to T106).
+"""Runs changes.yaml and events.yaml as requests to real stores: the CloudEvents of each request (T01 to T106).
 
-`then` names subjects. For each it says what became of it: `created`, `deleted`, `updated` where nothing is listed, or
-the names that the event lists. `refreshed` is told to nobody. `deprecated` has the second event of a subject. Bodies:
-`$model` is laid over the model of the row, null taking members out; `$current` is what a GET gives, members reversed.
+`then` has subjects. The value of each is `created`, `deleted`, `updated` for an event without a list of changes, or
+the names that the event lists. `refreshed` means that no event is published. `deprecated` has the second event of a
+subject. Bodies: `$model` is merged into the model of the row, and null removes members; `$current` is the response to
+a GET, with its members in reverse order.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.support.registries.requests import BASE, Registry, Request, ReusableR
 from tests.support.stores import schema_of
 
 MODELS: dict[str, dict[str, Any]] = {"library": MODEL, "empty": {}}
-#: Rows about Resources without documents that hold for those with documents as well.
+#: Rows about Resources without documents that also apply to Resources with documents.
 BOTH_KINDS = {"T03", "T07", "T08", "T09", "T10", "T11", "T12", "T13"}
 SUBJECTS = ("/", "/model", "/modelsource", "/capabilities")
 ACTIONS = {"created": None, "deleted": None, "updated": None}
@@ -50,7 +51,7 @@ def named(rows: list[dict[str, Any]]) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReusableRegistry]:
-    """Each database in turn."""
+    """A registry on each database."""
     if request.param == "sqlite":
         yield from staged(f"sqlite:///{tmp_path_factory.mktemp('events') / 'annals.db'}")
         return
@@ -66,7 +67,7 @@ def staged(url: str) -> Iterator[ReusableRegistry]:
 
 @pytest.fixture(scope="class")
 def library(stage: ReusableRegistry) -> Iterator[tuple[asyncio.Runner, Registry]]:
-    """A registry that serves row after row; none of them changes the model, which is all that it remembers."""
+    """A running registry for all rows of the class. It caches only the model, which none of them changes."""
     with asyncio.Runner() as runner:
         runner.run(stage.reset("library"))
         serves = serving(stage.database)
@@ -101,11 +102,11 @@ async def story(row: Mapping[str, Any], registry: Registry, url: str) -> None:
         answer = await registry.ask(await request(registry, row, *write))
         assert 200 <= answer.status < 300, (write, answer)
     names = await version_names(registry, row)
-    asked = await request(registry, row, *row["when"])
+    tested_request = await request(registry, row, *row["when"])
     position = last_position(url)
-    answer = await registry.ask(asked)
+    answer = await registry.ask(tested_request)
     events = event_messages(url, position)
-    if isinstance(row["then"], str):  # EV-8: what is refused is told to nobody
+    if isinstance(row["then"], str):  # EV-8: a refused request has no events
         assert json.loads(answer.content)["type"].partition("#")[2] == row["then"]
         assert events == []
         return
@@ -117,10 +118,10 @@ async def story(row: Mapping[str, Any], registry: Registry, url: str) -> None:
 
 
 async def is_one_interaction(registry: Registry, events: list[ChangeEvent], header: str | None) -> None:
-    # EV-11, EV-18, EV-20, EV-24, EV-27, EV-30: one time and one id for all, and the answer has it, or no event
+    # EV-11, EV-18, EV-20, EV-24, EV-27, EV-30: all events have one time and one id, and the response has that id
     moment = registry.moment.clock().isoformat(timespec="microseconds").replace("+00:00", "Z")
     assert {(event.xregcorrelationid, event.time) for event in events} == ({(header, moment)} if header else set())
-    for event in events:  # EV-13: source and subject make the URL of the entity, while there is one
+    for event in events:  # EV-13: source and subject form the URL of the entity, until it is deleted
         found = await registry.send(Request("GET", (event.source + event.subject).removeprefix(BASE)))
         assert (found.status == 404) == event.type.endswith(".deleted"), event
 
@@ -132,33 +133,33 @@ async def request(registry: Registry, row: Mapping[str, Any], *write: Any) -> Re
     metadata = parts[2:3] == ("scans",) and len(parts) in (4, 6) and method != "DELETE" and not isinstance(body, str)
     query = f"?{urlencode(flags, safe=',')}" if flags else ""
     if isinstance(body, dict) and "$model" in body:
-        body = laid_over(MODELS[row.get("model", "library")], body["$model"])
+        body = merged(MODELS[row.get("model", "library")], body["$model"])
     elif body == "$current":
-        body = turned(json.loads((await registry.send(Request("GET", path(where)))).content))
+        body = reversed_members(json.loads((await registry.send(Request("GET", path(where)))).content))
     headers = {"Content-Type": "text/plain"} if isinstance(body, str) else {}
     return Request(method, path(where) + ("$details" if metadata else "") + query, body, headers)
 
 
-def laid_over(below: Any, above: Any) -> Any:
+def merged(below: Any, above: Any) -> Any:
     if not isinstance(below, dict) or not isinstance(above, dict):
         return above
-    both = {name: laid_over(below.get(name), above.get(name, below.get(name))) for name in {**below, **above}}
+    both = {name: merged(below.get(name), above.get(name, below.get(name))) for name in {**below, **above}}
     return {name: value for name, value in both.items() if value is not None}
 
 
-def turned(value: Any) -> Any:
-    """An equal value whose members come in the other order."""
-    return {name: turned(value[name]) for name in reversed(value)} if isinstance(value, dict) else value
+def reversed_members(value: Any) -> Any:
+    """An equal value with its members in reverse order."""
+    return {name: reversed_members(value[name]) for name in reversed(value)} if isinstance(value, dict) else value
 
 
 async def version_names(registry: Registry, row: Mapping[str, Any]) -> dict[str, set[str]]:
-    """By versionid, the names that each Version of the row's Resource has a value for."""
+    """The names of the attributes with a value in each Version of the row's Resource, by versionid."""
     parts = xids.segments(path(row["when"][1]))[:4]
     if len(parts) < 4:
         return {}
     answer = await registry.send(Request("GET", xids.join(*parts, "versions") + "?inline"))
     versions = json.loads(answer.content) if answer.status == 200 else {}
-    # A Version without a document is shown with an empty one.
+    # A Version without a document is returned with an empty one.
     return {id: {name.removesuffix("base64") for name in one if one[name] != ""} for id, one in versions.items()}
 
 
@@ -170,7 +171,7 @@ def description_of(event: ChangeEvent) -> Description:
 
 
 def expected(row: Mapping[str, Any], names: Mapping[str, set[str]]) -> Iterator[Description]:
-    """What a row says, in the order of EV-77."""
+    """The events that a row expects, in the order of EV-77."""
     then = {path(subject): text for subject, text in row["then"].items() if text != "refreshed"}
     deprecated = {path(subject): listed for subject, listed in row.get("deprecated", {}).items()}
     for subject in sorted(then, key=place):
@@ -207,14 +208,14 @@ def _words(word: str) -> list[str]:
 
 
 def test_a_whole_exchange(stage: ReusableRegistry) -> None:
-    # T15, EV-19, EV-27, EV-28: id and time of the answer are those of the events, whatever times the request sets
+    # T15, EV-19, EV-27, EV-28: the response has the id and time of the events, even if the request sets other times
     async def run() -> None:
         await stage.reset("library")
         async with serving(stage.database) as registry:
             position = last_position(stage.database)
             answer = await registry.ask(Request("PUT", "/shelves/s1", {}))
             assert answer.status == 201
-            made = json.loads(answer.content)
+            group = json.loads(answer.content)
             events = event_messages(stage.database, position)
             assert [description_of(event) for event in events] == [
                 ("registry.updated", "/", {"epoch", "modifiedat", "shelves", "shelvescount"}),
@@ -222,7 +223,7 @@ def test_a_whole_exchange(stage: ReusableRegistry) -> None:
             ]
             assert {event.xregcorrelationid for event in events} == {answer.headers["xregistry-xregcorrelationid"]}
             now = {datetime.fromisoformat(event.time) for event in events}
-            assert now == {datetime.fromisoformat(made[name]) for name in ("createdat", "modifiedat")}
+            assert now == {datetime.fromisoformat(group[name]) for name in ("createdat", "modifiedat")}
             position = last_position(stage.database)
             times = {"createdat": "2001-01-01T00:00:00Z", "modifiedat": "2002-01-01T00:00:00Z"}
             assert (await registry.ask(Request("PUT", "/shelves/s1", times))).status == 200
@@ -233,7 +234,7 @@ def test_a_whole_exchange(stage: ReusableRegistry) -> None:
 
 
 def test_reads_and_refusals_have_no_events(stage: ReusableRegistry) -> None:
-    # EV-7, EV-8, EV-9: neither who reads, nor who is refused, nor a day that comes makes an event
+    # EV-7, EV-8, EV-9: a read, a refused request and a time of deprecation or removal result in no event
     async def run() -> None:
         await stage.reset("library")
         async with serving(stage.database) as registry:

@@ -1,4 +1,4 @@
-"""Runs findings.yaml: each row under `off`, `warn` and `strict`."""
+"""Runs findings.yaml: each row with the validation levels `off`, `warn` and `strict`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ROWS = [{"at": PLACES.get(kind), **row} for kind, rows in TABLE.items() if kind 
 MEMBERS = {"rule", "says", "at", "given", "put", "found"}
 
 
-class Judged(MemoryRegistry):
-    """A registry with the built-in model whose commands are held against the rules as they are told to be."""
+class ValidatingRegistry(MemoryRegistry):
+    """A registry with the built-in model, with a validation level for each command."""
 
     def write(self, xid: str, tree: Mapping[str, Any], how: DomainValidation) -> Decision:
         context = Context(START, f"c{self.interactions + 1}", domainvalidation=how)
@@ -40,8 +40,8 @@ class Judged(MemoryRegistry):
         return decision
 
 
-def registry(row: Mapping[str, Any]) -> Judged:
-    made = Judged(default_source())
+def registry(row: Mapping[str, Any]) -> ValidatingRegistry:
+    made = ValidatingRegistry(default_source())
     for xid, tree in row.get("given", {}).items():
         made.write(xid, tree, "off")
     return made
@@ -86,8 +86,8 @@ def test_row(row: dict[str, Any]) -> None:
     assert problem.subject == first["xid"] == row["at"]
 
 
-def stored(made: Judged, at: str, before: Mapping[str, Any] | None) -> list[str]:
-    """The findings of what is stored, and of how it came to be so."""
+def stored(made: ValidatingRegistry, at: str, before: Mapping[str, Any] | None) -> list[str]:
+    """The findings for the stored entity, and for its last change."""
     lookup = ChangedEntities(ChangeSet(made.world, Context(START, "c")))
     attributes = lookup.get(at)
     if attributes is None:
@@ -98,8 +98,8 @@ def stored(made: Judged, at: str, before: Mapping[str, Any] | None) -> list[str]
     return [f"{each.level} {each.rule} {each.path}" for each in found]
 
 
-class Nothing:
-    """No other entity."""
+class EmptyLookup:
+    """A lookup that finds no entity."""
 
     def get(self, xid: str) -> None:
         return None
@@ -108,19 +108,19 @@ class Nothing:
         return ()
 
 
-def judged(kind: str, values: dict[str, Any]) -> list[Finding]:
+def findings_of(kind: str, values: dict[str, Any]) -> list[Finding]:
     at = "/endpoints/e" if kind == "endpoints" else "/messagegroups/g/messages/m"
-    return list(entity_findings(kind, ValidatedEntity(at, values, Nothing(), lambda name, document: None)))
+    return list(entity_findings(kind, ValidatedEntity(at, values, EmptyLookup(), lambda name, document: None)))
 
 
 @pytest.mark.parametrize("row", TABLE["values"], ids=map(name, TABLE["values"]))
 def test_values(row: dict[str, Any]) -> None:
-    found = judged(row["kind"], row["values"])
+    found = findings_of(row["kind"], row["values"])
     assert [f"{each.level} {each.rule} {each.path}" for each in found] == row.get("found", [])
 
 
 def test_texts_are_sentences() -> None:
-    # V-01 to V-13: whoever reads one knows what to change; no text repeats what an entity holds
+    # V-01 to V-13: each finding has a text that does not end with a full stop
     for kind in VALIDATORS:
-        for finding in judged(kind, {"usage": [], "channel": "", "envelope": "", "protocol": "", "dataschema": 1}):
+        for finding in findings_of(kind, {"usage": [], "channel": "", "envelope": "", "protocol": "", "dataschema": 1}):
             assert finding.text and not finding.text.endswith("."), finding

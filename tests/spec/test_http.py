@@ -2,20 +2,20 @@
 
     - id: ENT-31a               one or more rule ids, with a letter where a rule has several rows
       rule: in a few words of our own
-      model: dirs               the name of a modelsource in models.yaml, or `builtin`; `dirs` where it is left out
-      given: [[PUT, /dirs/d1, {}]]        requests before: [method, path, body, headers], all to succeed
+      model: dirs               the name of a modelsource in models.yaml, or `builtin`; `dirs` by default
+      given: [[PUT, /dirs/d1, {}]]        requests before: [method, path, body, headers], all have to succeed
       when: [GET, /dirs/D1]
       then: {status: 404}       see below
-      also: [{when: ..., then: ...}]      the story goes on
+      also: [{when: ..., then: ...}]      further requests
 
-Bodies that are text or bytes (`!!binary`) are sent as they are, others as JSON with that Content-Type. `!x 9` is a text
+Bodies that are text or bytes (`!!binary`) are sent unchanged, others as JSON with that Content-Type. `!x 9` is a text
 of nine letters.
-`then` has: `status`; `headers`, these and exactly so, null for none; `metadata`, all `xRegistry-` headers of a
-document; `body`, the whole JSON body, or `text` or `base64`; `only`, just these members of it; instead of these,
-`problem: {type, subject, args}` for a whole error answer (title, status and a subject that is the request's are
-implied, and an `error_detail` is free); `log: unchanged` where an accepted request records nothing. The short forms in
-bodies are in `expected.py`. After a request that is refused or that reads, the log and the read model are always as
-before (P-15/40).
+`then` has: `status`; `headers`, which have to be equal, null for a missing one; `metadata`, all `xRegistry-` headers
+of a document; `body`, the whole JSON body, or `text` or `base64`; `only`, some of its members; instead of these,
+`problem: {type, subject, args}` for a whole error response (title, status and a subject that is the request's are
+implied, and an `error_detail` is not compared); `log: unchanged` if an accepted request records nothing. The short
+forms in bodies are in `expected.py`. A request that is refused or that reads never changes the log and the read model
+(P-15/40).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TABLES = Path(__file__).with_name("http")
 
 
 class Loader(yaml.CSafeLoader):
-    """YAML whose timestamps stay text, as in JSON; `!x 9` is nine letters."""
+    """Loads timestamps as text, as in JSON; `!x 9` is nine letters."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -55,7 +55,7 @@ def _load(path: Path) -> Any:
 
 
 MODELS = {"builtin": default_source(), **_load(TABLES / "models.yaml")}
-#: The tables whose answers come from queries for many entities, which differ between the databases.
+#: The tables whose responses come from queries for several entities, which differ between the databases.
 QUERIES = {"deleting", "filter", "nested", "pages", "sort", "views", "xref"}
 TABLE_ROWS = {path.stem: _load(path) for path in sorted(TABLES.glob("*.yaml")) if path.stem != "models"}
 ROWS = [row for rows in TABLE_ROWS.values() for row in rows]
@@ -63,7 +63,7 @@ ROWS = [row for rows in TABLE_ROWS.values() for row in rows]
 
 @pytest.fixture(scope="module", params=DATABASES)
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReusableRegistry]:
-    """Each database in turn."""
+    """A registry on each database."""
     with reusable_registry(request, tmp_path_factory, MODELS) as found:
         yield found
 
@@ -114,6 +114,6 @@ async def _step(registry: Registry, request: Request, then: dict[str, Any], mode
 
 
 def _is_complete(answer: Answer, then: dict[str, Any]) -> None:
-    """A row that gets JSON says what is in it."""
+    """Checks that a row with a JSON response has an expectation for its content."""
     if answer.headers.get("content-type", "").startswith("application/json") and answer.content:
         assert {"body", "only", "problem", "text", "base64"} & set(then)

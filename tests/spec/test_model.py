@@ -14,7 +14,7 @@ from annals.domain.model import Level, Model, compile_model
 TABLE = yaml.load(Path(__file__).with_name("model.yaml").read_text(), yaml.CSafeLoader)
 XID = "/somewhere"
 TIMES = {"createdat": "2025-01-01T00:00:00Z", "modifiedat": "2025-01-01T00:00:00Z"}
-#: What an entity of each level has in any case, so that rows need not say it.
+#: Attributes that an entity of each level always has, and that rows omit.
 BASE: dict[str, dict[str, Any]] = {
     "registry": {"registryid": "r", **TIMES},
     "group": {"dirid": "d", **TIMES},
@@ -37,11 +37,11 @@ def level(model: Model, name: str) -> Level:
     return {"registry": model.registry, "group": dirs.level, "version": files.version, "meta": files.meta}[name]
 
 
-def called(row: dict[str, Any]) -> str:
+def row_id(row: dict[str, Any]) -> str:
     return f"{row['rule']} {row['says']}"
 
 
-@pytest.mark.parametrize("row", TABLE["models"], ids=called)
+@pytest.mark.parametrize("row", TABLE["models"], ids=row_id)
 def test_models(row: dict[str, Any]) -> None:
     if "refused" not in row:
         model = compile_model(source(row))
@@ -51,12 +51,12 @@ def test_models(row: dict[str, Any]) -> None:
     with pytest.raises(Problem) as caught:
         compile_model(source(row))
     assert caught.value.name == row["refused"]
-    said = caught.value.arguments
-    place = said["name"] if "name" in said else said["error_detail"].partition(": ")[0]
+    arguments = caught.value.arguments
+    place = arguments["name"] if "name" in arguments else arguments["error_detail"].partition(": ")[0]
     assert place == row["at"]
 
 
-@pytest.mark.parametrize("row", TABLE["values"], ids=called)
+@pytest.mark.parametrize("row", TABLE["values"], ids=row_id)
 def test_values(row: dict[str, Any]) -> None:
     at = level(compile_model(source(row)), row["level"])
     given = BASE[row["level"]] | row["given"]

@@ -1,4 +1,4 @@
-"""Runs resource_writes.yaml (ENT-93): given writes, when one more, then all Versions and the meta."""
+"""Runs resource_writes.yaml (ENT-93): `given` writes, one more write in `when`, then all Versions and the meta."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_writing_a_resource(row: dict[str, Any]) -> None:
 
 
 def outcome(registry: MemoryRegistry) -> dict[str, Any]:
-    """Everything that a row says, as the registry has it."""
+    """The state of the registry, in the form of a `then`."""
     meta = registry.meta(FILE)
     versions = {id: entity.attributes for id, entity in registry.versions(FILE).items()}
-    shown = registry.get(FILE).attributes
+    resource = registry.get(FILE).attributes
     default = versions[meta["defaultversionid"]]
-    assert {name: shown[name] for name in default} == default  # the Resource shows its default Version
+    assert {name: resource[name] for name in default} == default  # a Resource has the attributes of its default Version
     assert [id for id, version in versions.items() if version["isdefault"]] == [meta["defaultversionid"]]
     return {
         "versions": {id: [v["ancestorid"], v["epoch"], v.get("name")] for id, v in versions.items()},
@@ -71,7 +71,7 @@ def command(method: str, tree: dict[str, Any], default: str | None = None) -> Wr
 
 
 def dated(tree: Any) -> Any:
-    """The same with years written out as timestamps."""
+    """A value with years replaced by timestamps."""
     if isinstance(tree, dict):
         return {key: dated(value) for key, value in tree.items()}
     return f"{tree}-01-01T00:00:00Z" if isinstance(tree, int) and not isinstance(tree, bool) else tree

@@ -1,4 +1,4 @@
-"""Sample documents, ours and the published ones, taken in by a new registry of the three built-in models."""
+"""Sample documents, our own and published ones, imported into a new registry with the three built-in models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.event_messages import event_messages, last_position
 from tests.support.registries.in_process import Api, create, serving
 
 Json = dict[str, Any]
-#: Endpoints, message groups, messages, schemas and Versions of schemas in each.
+#: Numbers of endpoints, message groups, messages, schemas and Versions of schemas in each document.
 COUNTS = {
     "parcels-jsons07": (0, 1, 2, 2, 3),
     "lending-avro": (0, 1, 4, 4, 4),
@@ -53,7 +53,7 @@ def document(name: str) -> Json:
 
 @pytest.fixture
 def registry(sqlite_url: str) -> Iterator[Api]:
-    """A registry of the built-in models, with nothing in it."""
+    """An empty registry with the built-in models."""
     create(sqlite_url, default_source())
     with serving(sqlite_url) as served:
         yield served
@@ -69,7 +69,7 @@ def test_sample_counts_equal_the_table(name: str, document: Json) -> None:
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 @pytest.mark.parametrize("validation", ["off", "warn"])
 def test_samples_can_be_imported(document: Json, sqlite_url: str, method: str, validation: str) -> None:
-    # SA-01: at both levels that refuse nothing; every inline document is checked, and right; others have a reason
+    # SA-01: with `off` and `warn` nothing is refused; every inline document is valid; others have a reason
     create(sqlite_url, default_source())
     with serving(sqlite_url, domain_validation=validation) as registry:
         registry.done(method, "/", document)
@@ -83,7 +83,7 @@ def test_samples_can_be_imported(document: Json, sqlite_url: str, method: str, v
 
 
 def test_schemas_elsewhere_are_not_checked(registry: Api) -> None:
-    # SA-01: a document that is stored elsewhere is not validated, and the reason is told
+    # SA-01: a document that is stored elsewhere is not validated, and the Version has the reason
     document = {"format": "Avro/1.11", "schemaurl": "http://example.com/s.avsc"}
     registry.done("POST", "/", {"schemagroups": {"g": {"schemas": {"s": document}}}})
     version = registry.get("/schemagroups/g/schemas/s$details")
@@ -92,39 +92,39 @@ def test_schemas_elsewhere_are_not_checked(registry: Api) -> None:
 
 
 def test_exports_are_stable(document: Json, registry: Api, tmp_path: Path) -> None:
-    # SA-02: from one registry to an empty one, all but times, epochs and URLs is the same
+    # SA-02: an export imported into an empty registry gives the same export, except for times, epochs and URLs
     registry.done("PUT", "/", document)
     exported = registry.get("/export")
     second = f"sqlite:///{tmp_path / 'second.db'}"
     create(second, default_source())
     with serving(second) as other:
         other.done("PUT", "/?ignore=epoch", exported)
-        assert _still(other.get("/export")) == _still(exported)
+        assert _stable(other.get("/export")) == _stable(exported)
 
 
 def test_exports_keep_defaults_as_defaults(document: Json, registry: Api, sqlite_url: str, tmp_path: Path) -> None:
-    # MS-16: what nobody stated is as little stated where an export goes, however it is taken in
+    # MS-16: values that are defaults at the source are defaults in the target, however the export is imported
     registry.done("PUT", "/", document)
-    exported, marked = registry.get("/export"), _marked(sqlite_url)
+    exported, marked = registry.get("/export"), _default_marks(sqlite_url)
     collections = {plural: exported[plural] for plural in PLURALS if plural in exported}
     ways = [("PUT", "/?ignore=epoch", exported), ("PATCH", "/?ignore=id,epoch", exported)]
-    # what is exported as stated is as much stated there, too
+    # after an import of an export with `?stated`, exactly the same values are defaults
     stated = registry.get("/export?stated")
     other = f"sqlite:///{tmp_path / 'stated.db'}"
     create(other, default_source())
     with serving(other) as target:
         target.done("PUT", "/?ignore=epoch", stated)
-        assert _marked(other) == marked
-        assert _still(target.get("/export")) == _still(exported)
+        assert _default_marks(other) == marked
+        assert _stable(target.get("/export")) == _stable(exported)
         assert target.get("/export?stated") | {"epoch": 0} == stated | {"epoch": 0}
     for number, (method, path, body) in enumerate([*ways, ("POST", "/?ignore=epoch", collections)]):
         other = f"sqlite:///{tmp_path / f'other{number}.db'}"
         create(other, default_source())
         with serving(other) as target:
             target.done(method, path, body)
-            assert _within(marked, _marked(other))
+            assert _contains_marks(marked, _default_marks(other))
             target.done(method, path, body)
-            assert _within(marked, _marked(other))
+            assert _contains_marks(marked, _default_marks(other))
 
 
 def test_an_import_has_one_event_per_entity(document: Json, registry: Api, sqlite_url: str) -> None:
@@ -146,7 +146,7 @@ def test_an_import_has_one_event_per_entity(document: Json, registry: Api, sqlit
 
 
 def test_the_same_again_changes_epochs_and_times_only(document: Json, registry: Api, sqlite_url: str) -> None:
-    # SA-04: nothing comes or goes, and nothing but what every update touches is listed
+    # SA-04: nothing is created or deleted, and events list only `epoch` and `modifiedat`
     registry.done("PUT", "/", document)
     before = last_position(sqlite_url)
     registry.done("PUT", "/", document)
@@ -158,11 +158,11 @@ def test_the_same_again_changes_epochs_and_times_only(document: Json, registry: 
 
 
 def test_messages_lead_to_their_schemas(document: Json, registry: Api) -> None:
-    # SA-06: each local reference resolves to a schema of the format that the message states, and no schema is left
+    # SA-06: each local reference resolves to a schema with the format in the message, and every schema is referred to
     registry.done("PUT", "/", document)
     reached = set()
     for _, message in _inside(document, "messagegroups", "messages"):
-        place, _, _ = message["dataschemauri"].partition(":")  # behind it is the name of a message
+        place, _, _ = message["dataschemauri"].partition(":")  # after the colon is the name of a message
         schema = registry.get(f"{place}$details")
         assert schema["format"].lower() == message["dataschemaformat"].lower()
         reached.add(place.partition("/versions/")[0])
@@ -170,16 +170,16 @@ def test_messages_lead_to_their_schemas(document: Json, registry: Api) -> None:
 
 
 def test_documents_come_back(document: Json, registry: Api) -> None:
-    # SA-07: JSON as the same JSON, text as the same text
+    # SA-07: documents are returned unchanged, JSON as JSON and text as text
     registry.done("PUT", "/", document)
-    shown = registry.get("/?inline=*")
+    stored = registry.get("/?inline=*")
     given = {xid: version["schema"] for xid, version in _versions(document) if "schema" in version}
-    assert {xid: version["schema"] for xid, version in _versions(shown) if xid in given} == given
+    assert {xid: version["schema"] for xid, version in _versions(stored) if xid in given} == given
 
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_compatibility_is_asked_of_what_is_there(history: str, registry: Api) -> None:
-    # SA-08: a required property more is forward compatible; asking for more than that changes nothing
+    # SA-08: an additional required property is forward compatible; a refused change of the level changes nothing
     document = read(SCENARIOS[history])
     registry.done("PUT", "/", document)
     meta = f"{with_two_versions(document)[0]}/meta"
@@ -191,26 +191,26 @@ def test_compatibility_is_asked_of_what_is_there(history: str, registry: Api) ->
 
 @pytest.mark.parametrize("kind", STORES)
 def test_document_stores_are_taken_in(kind: str, registry: Api) -> None:
-    # SA-02, SA-07: documents in each form, given and generated Version ids, under models of their own
+    # SA-02, SA-07: documents in each form, given and generated Version ids, with other models
     model, data = map(read, STORES[kind])
     registry.done("PUT", "/modelsource", model)
     registry.done("PATCH", "/", data)
     exported = registry.get("/export")
     registry.done("PATCH", "/?ignore=epoch,modelsource,capabilities", exported)
-    assert _still(registry.get("/export")) == _still(exported)
+    assert _stable(registry.get("/export")) == _stable(exported)
 
 
-def _marked(url: str) -> dict[str, Any]:
-    """Which values of each Version are defaults, as it is stored."""
+def _default_marks(url: str) -> dict[str, Any]:
+    """The stored marks of each Version for values that are defaults."""
     with closing(Store(url)) as store:
         found = {event.xid: event.private.get(DEFAULT_MARKS) for _, event in store.events(0, 10**6)}
     return {xid: marks for xid, marks in found.items() if marks}
 
 
-def _within(marks: Json, others: Json) -> bool:
-    """Whether all that the first marks is marked by the second."""
+def _contains_marks(marks: Json, others: Json) -> bool:
+    """Whether the second marks contain all of the first."""
     return all(
-        _within(mark, others.get(name, {})) if isinstance(mark, dict) else others.get(name) is mark
+        _contains_marks(mark, others.get(name, {})) if isinstance(mark, dict) else others.get(name) is mark
         for name, mark in marks.items()
     )
 
@@ -237,14 +237,14 @@ def _versions(document: Json) -> Iterator[tuple[str, Json]]:
             yield f"{xid}/versions/{id}", version
 
 
-def _still(value: Any) -> Any:
-    """What of an export does not depend on when and where it was made."""
+def _stable(value: Any) -> Any:
+    """An export without the values that depend on its time and registry."""
     if isinstance(value, list):
-        return [_still(each) for each in value]
+        return [_stable(each) for each in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: _still(each)
+        name: _stable(each)
         for name, each in value.items()
         if name not in MOVING and not (name.endswith("url") and isinstance(each, str) and each.startswith("http://h/"))
     }

@@ -1,4 +1,4 @@
-"""Archives of stores: made at a position, lost, and read without what the process has kept in memory."""
+"""Archives of stores: made up to a position, damaged, and read without the caches of the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from annals.projections.log.reader import Log
 from annals.projections.segments.archive import ArchiveSummary, archive_log
 from annals.projections.segments.write import SegmentSize
 
-#: Small ones, so that a short log has several segments and row groups.
+#: Small segments, so that a short log has several segments and row groups.
 SMALL = SegmentSize(7, 3)
 
 
@@ -26,19 +26,19 @@ def no_progress(word: str) -> Callable[[int, int], None]:
 
 
 def archive_until(store: Store, url: str, place: str, position: int, size: SegmentSize = SMALL) -> ArchiveSummary:
-    """Archives what ended by a position."""
+    """Archives the interactions up to the one at a position."""
     with store.engine.begin() as connection:
         until = Log(database_of(connection)).interaction_at(position).last
     return archive_log(store, url, place, until, no_progress, size)
 
 
 def archived_positions(store: Store) -> list[int]:
-    """The positions whose states only the archive has."""
+    """The positions of events whose states only the archive has."""
     return _column(store, "SELECT position FROM log WHERE length(state) = 0 ORDER BY position")
 
 
 def archivable_positions(store: Store, until: int) -> list[int]:
-    """The positions up to one whose states may leave: not the last of a stream, and inside of the tree."""
+    """The positions up to `until` whose states can be archived: inside the tree, and not the last of a stream."""
     return _column(
         store,
         "SELECT position FROM log WHERE position NOT IN (SELECT position FROM head) AND stream NOT LIKE '/-/%%'"
@@ -53,7 +53,7 @@ def open_store(url: str) -> Iterator[Store]:
 
 
 def forget_cached_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the process read archives as a new one does."""
+    """Empties the cache of archive files, so that the process reads archives as a new process does."""
     monkeypatch.setattr(archive_files, "ARCHIVE_FILES", ArchiveFiles())
 
 

@@ -1,4 +1,4 @@
-"""A real browser for tests of pages, with what it complains about, and axe-core, which checks accessibility."""
+"""A real browser for tests of pages, with the errors that it reports, and axe-core, which checks accessibility."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDE: Final = 1280
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser without windows. Skips the test where there is no Chromium."""
+    """A headless browser. Skips the test if Chromium is not installed."""
     program = shutil.which("chromium") or leave_out("no browser: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
@@ -39,16 +39,16 @@ def chromium() -> Iterator[Browser]:
 
 
 def axe_script() -> str:
-    """The source of axe-core. Skips the test where npm cannot bring it."""
+    """The source of axe-core. Skips the test if npm cannot download it."""
     return (packages(_AXE) / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
 @dataclass
 class Walk:
-    """Pages of one registry in a browser. complaints: errors of the console, reports of CSP, requests elsewhere.
+    """Pages of one registry in a browser. complaints: console errors, CSP reports, and requests to other hosts.
 
-    provider: URL of a server that the pages send people to; what its own pages do does not count. Empty for none.
-    follows: whether pages read the feed of newer changes, so that they are never without a request.
+    provider: URL of the identity provider that pages redirect to; complaints about its own pages are ignored. Empty for
+    none. follows: whether pages read the feed of newer changes, so that the network is never idle.
     """
 
     context: BrowserContext
@@ -64,8 +64,8 @@ class Walk:
         return self.page
 
     def axe(self, script: str) -> list[str]:
-        """What axe-core finds serious or critical on the page."""
-        # `evaluate` of Playwright runs beside the policy of the page, which forbids other scripts.
+        """The violations on the page that axe-core rates serious or critical."""
+        # Playwright's `evaluate` is exempt from the page's CSP, which forbids other scripts.
         self.page.evaluate(script + "; null")
         found: list[dict[str, Any]] = self.page.evaluate("axe.run().then(result => result.violations)")
         return [
@@ -87,7 +87,7 @@ class Walk:
 
 
 def check_look(walk: Walk, axe: str, path: str) -> None:
-    """What holds on each page. axe: the source of axe-core. path: below `/ui/`."""
+    """Checks what all pages have in common. axe: the source of axe-core. path: below `/ui/`."""
     page = walk.go(f"/ui/{path}")
     assert walk.axe(axe) == []
     assert walk.overflow == 0 and walk.complaints == []
@@ -100,9 +100,9 @@ def check_look(walk: Walk, axe: str, path: str) -> None:
 
 @contextmanager
 def walking(browser: Browser, url: str, provider: str = "", *, follows: bool = False, **options: Any) -> Iterator[Walk]:
-    """A walk in a browser context of its own. provider, follows: see `Walk`. options: of the context.
+    """A walk in its own browser context.
 
-    An option is for example `java_script_enabled`.
+    provider, follows: see `Walk`. options: of the browser context, such as `java_script_enabled`.
     """
     context = browser.new_context(**options)
     if not follows:
@@ -139,13 +139,13 @@ def _is_of_provider(walk: Walk, url: str) -> bool:
 
 
 def click(page: Page, role: Literal["button", "link"], name: str) -> None:
-    """Presses a button or follows a link, and waits for the page that comes: its scripts change what it shows."""
+    """Presses a button or follows a link, and waits until the next page is loaded, because its scripts change it."""
     page.get_by_role(role, name=name, exact=True).click()
     page.wait_for_load_state()
 
 
 def fill_in(page: Page, **values: str) -> None:
-    """Types into textboxes, by their names."""
+    """Fills text boxes, given by name."""
     for name, value in values.items():
         page.get_by_role("textbox", name=name, exact=True).fill(value)
 

@@ -15,7 +15,7 @@ class Issued(NamedTuple):
 
 
 class Authority:
-    """An authority with its files in a folder."""
+    """A certificate authority with its files in a folder."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         folder.mkdir(exist_ok=True)
@@ -24,7 +24,7 @@ class Authority:
         _openssl("req", "-x509", *_new_key(self.key), "-out", self.certificate, "-subj", f"/CN={name}", "-days", "9")
 
     def issue(self, name: str, subject: str, *alternatives: str, days: int = 9) -> Issued:
-        """A certificate. subject: as `/O=Example/CN=ci`. alternatives: as `DNS:ci.example`."""
+        """A new certificate. subject: such as `/O=Example/CN=ci`. alternatives: such as `DNS:ci.example`."""
         files = Issued(self.folder / f"{name}.pem", self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         extensions.write_text(f"subjectAltName={','.join(alternatives)}\n" if alternatives else "")

@@ -18,7 +18,7 @@ from annals.domain.decisions.checks.document_checks import (
 
 
 def with_check_results(store: Store, batch: Sequence[PendingCommand]) -> list[PendingCommand]:
-    """The commands with the results that each needs if it is the first. Nothing is recorded."""
+    """The commands with the check results that each needs if it is decided first. Nothing is recorded."""
     results: CheckResults = {}
     while True:
         batch = [replace(pending, check_results=results) for pending in batch]
@@ -32,7 +32,7 @@ def with_check_results(store: Store, batch: Sequence[PendingCommand]) -> list[Pe
 
 
 def run_checks(required: ChecksRequired) -> CheckResults:
-    """The results of checks of documents that are not stored."""
+    """Runs checks of documents that are not stored yet."""
 
     def parse(document: FormatCheck) -> object:
         return parse_document(document, required.documents[document.sha256 or ""])

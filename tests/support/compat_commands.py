@@ -1,4 +1,4 @@
-"""Commands as the older APIs send them."""
+"""Commands as the legacy APIs submit them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteT
 from annals.domain.model.builtin import default_source
 
 URL = "https://registry.example"
-#: A schema format that nobody checks.
+#: A schema format for which Annals has no checks.
 FORMAT = "Text/1"
 G, S = "/schemagroups/g", "/schemagroups/g/schemas/s"
 C, M = "/messagegroups/c", "/messagegroups/c/messages/m"
@@ -22,7 +22,7 @@ def family_at(xid: str) -> LegacyApi:
 
 
 def put_group(xid: str, format: str | None = None, **attributes: Any) -> WriteTree:
-    """A PUT of a Group."""
+    """The command of a PUT of a Group."""
     family = family_at(xid)
     if family == MESSAGECATALOG and format == "CloudEvents":
         attributes["envelope"] = "CloudEvents/1.0"
@@ -32,7 +32,10 @@ def put_group(xid: str, format: str | None = None, **attributes: Any) -> WriteTr
 def post(
     xid: str, content: bytes, contenttype: str | None = None, *, description: str | None = None, **said: Any
 ) -> WriteTree:
-    """A POST of a document; `said`: members of Facade. That of a message definition is its CloudEvents type."""
+    """The command of a POST of a document. said: members of `LegacyWrite`.
+
+    The document of a message definition is its CloudEvents type.
+    """
     family = family_at(xid)
     tree: dict[str, Any] = {"description": description} if description is not None else {}
     facade = {"family": family, "base": URL + family.base, **said}
@@ -46,13 +49,13 @@ def post(
 
 
 def delete(xid: str, number: int | None = None) -> DeleteEntities:
-    """A DELETE of what is at an xid, or of the Version of a Resource that has a number."""
+    """The command of a DELETE of the entity at an xid. number: deletes the Version of the Resource with that number."""
     path = xid if number is None else f"{xid}/versions"
     return DeleteEntities(path, facade=LegacyDeletion(family_at(xid), number))
 
 
 def source(maxversions: int = 0) -> dict[str, Any]:
-    """The model, with a limit for the Versions of schemas and messages."""
+    """The default model, with a limit for the number of Versions of schemas and messages."""
     found = deepcopy(default_source())
     for group, resource in (("schemagroups", "schemas"), ("messagegroups", "messages")):
         found["groups"][group]["resources"][resource]["maxversions"] = maxversions

@@ -1,4 +1,4 @@
-"""A registry served for Kafka's clients: a port of its own has Confluent's API at its root."""
+"""A registry served for Kafka's clients: Confluent's API is at the root of a separate port."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _ADDRESS: Final = re.compile(r"Confluent's API at (https?://\S+)")
 
 @contextmanager
 def serving_confluent(database: str, place: Path, **settings: str) -> Iterator[str]:
-    """The address of the port (CSR-101, CSR-102), as long as the block lasts. What the server says is in `place`."""
+    """Serves a registry during the block; yields the address of that port (CSR-101, CSR-102). place: for its log."""
     place.mkdir(exist_ok=True)
     with serving(database, place, ANNALS_CONFLUENT_PORT="0", **settings):
-        # The line with this address follows the one that `serving` waits for.
+        # The server prints this address after the line that `serving` waits for.
         yield until(lambda: _ADDRESS.search((place / "serve.log").read_text()))[1]

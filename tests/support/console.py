@@ -1,4 +1,4 @@
-"""The console command, run inside the test's own process, in an empty folder and without settings of the machine."""
+"""The console command, run in the test's process, in an empty folder, without the `ANNALS_` settings of the machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def logs() -> Iterator[None]:
-    """Undoes what a command sets for its process: where log lines go, and that warnings were printed."""
+    """Undoes what a command sets for its process: log handlers, log level, and that warnings were printed."""
     root, own = logging.getLogger(), logging.getLogger("annals")
     handlers, level, hook = [*root.handlers], own.level, sys.excepthook
     warn_about_unknown_settings.cache_clear()

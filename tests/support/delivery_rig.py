@@ -1,4 +1,4 @@
-"""Deliverers over a store, with sinks in the same process, a log that tests write and a clock that they move."""
+"""Deliverers on a store, with sinks in the same process, a log that tests write, and a clock that tests move."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = (
     *("retry", "ordering", "deadletter", "contentmode", "maxbatchsize", "maxbatchwait", "requestrate"),
     *("subject", "timeout"),
 )
-#: Seconds that tests wait for what has to happen at once.
+#: The longest time in seconds that tests wait for something that should happen immediately.
 SOON = 20.0
 
 
@@ -67,7 +67,7 @@ class Clock:
 
     @property
     def next(self) -> float | None:
-        """When the next one wakes up."""
+        """The time at which the next sleeper wakes up."""
         while self._asleep and self._asleep[0][2].done():
             heapq.heappop(self._asleep)
         return self._asleep[0][0] if self._asleep else None
@@ -81,7 +81,7 @@ class Clock:
 
 @dataclass
 class Receiver:
-    """Sinks of one kind that keep what they get. answer: says what becomes of a request; by default all arrives."""
+    """Sinks that record the events they get. answer: returns the outcome of a request; by default all are delivered."""
 
     answer: Callable[[str, Sequence[CloudEvent]], Outcome | Awaitable[Outcome]] = lambda id, events: DELIVERED
     concurrency: int = 4
@@ -95,7 +95,7 @@ class Receiver:
         return _Sink(self, target)
 
     def subjects(self, id: str = "s") -> list[str]:
-        """What has arrived, by subject."""
+        """The subjects of the events that have arrived, in order."""
         return [str(event.get_subject()) for event in self.arrived[id]]
 
     def sequences(self, id: str = "s") -> list[str]:
@@ -122,7 +122,7 @@ class _Sink:
 
 
 class Rig:
-    """A store, and deliverers that may be started, stopped and let crash."""
+    """A store, and deliverers that a test can start, stop and crash."""
 
     def __init__(self, url: str, clock: Clock | None = None, **ports: Any) -> None:
         self.url = url
@@ -143,7 +143,7 @@ class Rig:
         self.deliveries = StoredDeliveries(url, self.ports, FAMILIES)
         self._events: dict[str, EntityEvent] = {}
         self._running: list[Deliverer] = []
-        #: Who is notified of commits, as by the command bus.
+        #: Services that are notified of commits, as the command bus does.
         self.services: list[DeliveryService] = []
         self.position = 0
 
@@ -154,17 +154,17 @@ class Rig:
     # --- the log -----------------------------------------------------------------------------------------------------
 
     def record(self, *changes: tuple[str, dict[str, Any] | None]) -> int:
-        """One interaction: xids with their new attributes, None to delete; the position that it ends at."""
+        """Records one interaction: xids with their new attributes, None to delete. Returns its last position."""
         return self._append([self._event(xid, attributes) for xid, attributes in changes])
 
     def groups(self, *ids: str) -> int:
-        """An interaction for each of some Groups, created or updated."""
+        """Records one interaction for each Group, which creates or updates it."""
         for id in ids:
             self.record((f"/dirs/{id}", {"n": 1}))
         return self.position
 
     def often(self, xid: str, times: int) -> int:
-        """So many interactions that write one entity, committed together."""
+        """Records a number of interactions that write one entity, in one transaction."""
         with self.store.writing() as tx:
             for number in range(times):
                 context = tx.context()
@@ -174,12 +174,12 @@ class Rig:
         return self.position
 
     def subscribe(self, id: str = "s", **members: Any) -> Subscription:
-        """Creates a subscription, or writes it anew; see `attributes`."""
+        """Creates or replaces a subscription; see `attributes`."""
         self._append([self._of_subscription(id, attributes(**members), epoch=1)])
         return self.subscription(id)
 
     def act(self, name: str, id: str = "s", **arguments: Any) -> int:
-        """Records an action."""
+        """Records an action on a subscription."""
         before = self._events[f"/subscriptions/{id}"]
         private = before.private | {"action": {"name": name, **arguments, "position": self.position + 1}}
         if name in ("pause", "resume"):
@@ -252,7 +252,7 @@ class Rig:
 
     @asynccontextmanager
     async def delivering(self, *, crash: bool = False) -> AsyncIterator[Deliverer]:
-        """A deliverer that runs. crash: it ends at once, with nothing written that is not."""
+        """A running deliverer. crash: it ends without writing its state first."""
         deliverer = Deliverer(self.url, self.ports, FAMILIES, lease_seconds=self.lease, write_delay=self.write)
         task = asyncio.create_task(deliverer.run())
         self._running.append(deliverer)
@@ -269,7 +269,7 @@ class Rig:
                 await asyncio.wait_for(task, SOON)
 
     def forget_processes(self) -> None:
-        """As though the leases of processes that crashed had run out."""
+        """Deletes all processes and leases, as if the leases of crashed processes had expired."""
         with self.store.writing() as tx:
             for table in ("delivery_process", "delivery_lease"):
                 tx.connection.exec_driver_sql(f"DELETE FROM {table}")
@@ -282,7 +282,7 @@ class Rig:
 
 
 def attributes(**members: Any) -> dict[str, Any]:
-    """A subscription's public form. retry, ordering, deadletter and other settings may be given by name."""
+    """A subscription's public attributes. `retry`, `ordering`, `deadletter` and other SETTINGS can be given by name."""
     settings = {name: members.pop(name) for name in SETTINGS if name in members}
     config: dict[str, Any] = {"families": ["xregistry"], "startposition": members.pop("start", "latest")}
     config |= members.pop("config", {})
@@ -292,7 +292,7 @@ def attributes(**members: Any) -> dict[str, Any]:
 
 
 async def until(holds: Callable[[], Any], seconds: float = SOON) -> Any:
-    """What a condition gives as soon as it is true."""
+    """Waits until a condition holds, and returns its value."""
     end = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < end, "it did not happen"
@@ -301,7 +301,7 @@ async def until(holds: Callable[[], Any], seconds: float = SOON) -> Any:
 
 
 async def advance_until(clock: Clock, holds: Callable[[], Any], seconds: float = SOON) -> None:
-    """Moves the clock as far as deliveries wait, until a condition holds."""
+    """Moves the clock to the times that deliveries wait for, until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not happen"

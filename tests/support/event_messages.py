@@ -11,7 +11,7 @@ from annals.projections.log.reader import Log
 
 
 def event_messages(url: str, after: int = 0) -> list[ChangeEvent]:
-    """The messages of all interactions beyond a position, read from the store."""
+    """The messages of all interactions after a position, read from the store."""
     with closing(connect(url)) as reader:
         return list(messages(Log(reader), after, XRegistryEvents()))
 
@@ -23,6 +23,6 @@ def last_position(url: str) -> int:
 
 
 def messages(log: Log, after: int, projection: XRegistryEvents) -> Iterator[ChangeEvent]:
-    """The messages of all interactions beyond a position, one interaction at a time."""
+    """The messages of all interactions after a position, one interaction at a time."""
     for interaction in log.interactions(after, 1_000_000):
         yield from projection.messages(interaction, log.events(interaction.first, interaction.last))

@@ -1,8 +1,8 @@
-"""Processes of the console command that need not import the registry's modules, because they are forks of one that has.
+"""Processes of the console command that are forks of a process that has already imported the registry's modules.
 
-Each is a process with an environment, a directory and open files of its own, which ends and is killed as any other; the
-second that it takes to import everything is saved, hundreds of times over. What they share is the seed of hashes, so
-where several registries have to come to the same, some test runs them from nothing.
+Each has its own environment, directory and open files, and ends or is killed like any other process. This saves the
+second that the imports take, in hundreds of processes. All forks have the same hash seed, so tests that compare several
+registries also start some as new processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from annals.api.cli.lazy_verbs import VERBS
 
 _CONTEXT = get_context("forkserver")
-#: What verbs and stores import when they need it.
+#: Modules that verbs and stores import late.
 _LATE_MODULES: Final = (
     *("annals.api.cli.server", "annals.api.cli.error_lines", "annals.api.cli.setup.unknown_settings"),
     *("kafka", "psycopg", "typer._adapters"),
@@ -30,9 +30,9 @@ _CONTEXT.set_forkserver_preload([*_VERB_MODULES, *_LATE_MODULES, "tests.support.
 
 
 class Fork:
-    """`annals` with arguments, as `subprocess.Popen` has a process.
+    """A process of `annals`, with the methods of `subprocess.Popen`.
 
-    environment: all of it. said, complained: files to which its output and its errors are added.
+    environment: the whole environment. said, complained: files to which stdout and stderr are appended.
     """
 
     def __init__(
@@ -46,31 +46,31 @@ class Fork:
 
     @property
     def returncode(self) -> int | None:
-        """As `poll` gives it."""
+        """See `poll`."""
         return self.poll()
 
     def poll(self) -> int | None:
-        """What it ended with, the number of a signal below zero; None while it runs."""
+        """The exit code, or the negative number of the signal that ended it; None while it runs."""
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """What it ends with. Raises: subprocess.TimeoutExpired after so many seconds."""
+        """Waits for the exit code. Raises: subprocess.TimeoutExpired after `timeout` seconds."""
         self._process.join(timeout)
         if (ended := self.poll()) is None:
             raise subprocess.TimeoutExpired("annals", timeout or 0)
         return ended
 
     def send_signal(self, sign: int) -> None:
-        """Sends a signal, unless it has ended."""
+        """Sends a signal if the process still runs."""
         if self.poll() is None:
             os.kill(self.pid, sign)
 
     def terminate(self) -> None:
-        """Asks it to end."""
+        """Sends SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Sends SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -84,9 +84,9 @@ def _run(arguments: Sequence[str], cwd: str, environment: Mapping[str, str], fil
         os.close(file)
     sys.argv = ["annals", *arguments]
 
-    from annals.api.cli.main import main  # by the process that this one is a fork of
+    from annals.api.cli.main import main  # already imported by the fork server
 
     try:
         main()
     finally:
-        atexit._run_exitfuncs()  # a fork ends without them
+        atexit._run_exitfuncs()  # a fork does not call them when it ends

@@ -1,6 +1,6 @@
-"""A gateway in front of a schema registry: it lets requests through, or answers some of them itself.
+"""A gateway in front of a schema registry: it forwards requests, or answers some of them itself.
 
-With it, a registry looks like one of another make or release, or like one that is overloaded.
+It makes a registry look like another product or release, or like an overloaded one.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ class Asked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An answer. body: as JSON."""
+    """A response. body: sent as JSON."""
 
     status: int
     body: Any
     headers: dict[str, str] = {}
 
 
-#: Answers a request itself; None lets it through.
+#: Returns the response to a request, or None to forward the request.
 Answer = Callable[[Asked], Told | None]
-#: The parameters of a request that the registry behind it does not see.
+#: Returns the query parameters of a request that are not forwarded.
 Ignored = Callable[[Asked], Collection[str]]
-#: Changes the body of what the registry answers to a request.
+#: Changes the body of the registry's response to a request.
 Change = Callable[[Asked, Any], Any]
 
 
 class Gateway(ThreadingHTTPServer):
-    """url: under which it answers. asked: all requests, in their order."""
+    """url: its own address. asked: all requests, in order."""
 
     daemon_threads = True
 
@@ -57,11 +57,11 @@ class Gateway(ThreadingHTTPServer):
 @contextmanager
 def gateway(
     registry: str,
-    answer: Answer = lambda asked: None,
-    ignored: Ignored = lambda asked: (),
-    change: Change = lambda asked, body: body,
+    answer: Answer = lambda request: None,
+    ignored: Ignored = lambda request: (),
+    change: Change = lambda request, body: body,
 ) -> Iterator[Gateway]:
-    """A gateway to a registry. answer: requests that do not reach it. change: what it answers to others."""
+    """A running gateway to a registry. See `Answer`, `Ignored` and `Change` for the parameters."""
     with Gateway(registry, answer, ignored, change) as server:
         thread = Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
@@ -80,30 +80,30 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         content = self.rfile.read(int(self.headers.get("content-length", 0)))
         parts = urlsplit(self.path)
-        asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)))
+        request = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)))
         with self.server.lock:
-            self.server.asked.append(asked)
-            told = self.server.answer(asked)
-        if told is None:
-            told = self._forwarded(asked, content)
-        body = json.dumps(told.body).encode()
-        self.send_response(told.status)
-        for name, value in {**told.headers, "content-type": "application/json"}.items():
+            self.server.asked.append(request)
+            response = self.server.answer(request)
+        if response is None:
+            response = self._forwarded(request, content)
+        body = json.dumps(response.body).encode()
+        self.send_response(response.status)
+        for name, value in {**response.headers, "content-type": "application/json"}.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def _forwarded(self, asked: Asked, content: bytes) -> Told:
-        kept = ("accept", "content-type", "confluent-accept-unknown-properties")
-        headers = {name: value for name in kept if (value := self.headers.get(name)) is not None}
-        ignored = self.server.ignored(asked)
-        query = urlencode({name: value for name, value in asked.query.items() if name not in ignored})
+    def _forwarded(self, request: Asked, content: bytes) -> Told:
+        forwarded = ("accept", "content-type", "confluent-accept-unknown-properties")
+        headers = {name: value for name in forwarded if (value := self.headers.get(name)) is not None}
+        ignored = self.server.ignored(request)
+        query = urlencode({name: value for name, value in request.query.items() if name not in ignored})
         path = f"{urlsplit(self.path).path}?{query}"
         answer = self.server.client.request(self.command, path, content=content, headers=headers)
-        return Told(answer.status_code, self.server.change(asked, answer.json() if answer.content else None))
+        return Told(answer.status_code, self.server.change(request, answer.json() if answer.content else None))
 
     do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - names of the standard library
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Writes nothing."""
+        """Suppresses the log."""

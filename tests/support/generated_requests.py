@@ -1,4 +1,4 @@
-"""Requests generated from the description of an operation, the same ones in each run."""
+"""Requests generated from the OpenAPI description of an operation, the same in each run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance
 from annals.api.openapi.builders import JSON_WITH
 from tests.support.examples import examples
 
-# Lines of JSON are text to whoever makes them up.
+# Schemathesis generates NDJSON as plain text.
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 
 _SETTINGS: Final[dict[str, Any]] = {
@@ -28,31 +28,31 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 
 def cases(operation: Any) -> SearchStrategy[Any]:
-    """Requests of one operation, good and bad, two of three of them good."""
+    """Requests of one operation; two thirds are valid, the rest invalid."""
     good = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
     return st.one_of(good, good, operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE))
 
 
 def repeatable(number: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Has a property tried with so many examples, or a part of them (`examples`), the same in each run."""
-    return lambda tried: seed(1)(settings(max_examples=examples(number), **_SETTINGS)(tried))
+    """Runs a property test with the same examples in each run. number: of examples; see `examples`."""
+    return lambda test: seed(1)(settings(max_examples=examples(number), **_SETTINGS)(test))
 
 
 def validate(case: Any, answer: Any, checks: Sequence[Any]) -> None:
-    """Checks an answer. With some parameters its JSON has another schema, which the document names in an extension."""
+    """Checks a response. With some parameters its JSON has another schema, which the document gives in an extension."""
     other = _schema_with_parameters(case, answer)
     left_out = {response_schema_conformance} if other is not None else set()
     if answer.status_code == 503 and b"#position_not_reached" in answer.content:
-        left_out.add(not_a_server_error)  # the request waited for a position that the log does not have
-    kept = [check for check in checks if check not in left_out]
-    case.validate_response(answer, checks=kept)
+        left_out.add(not_a_server_error)  # the request waited for a position that the log does not have yet
+    applied = [check for check in checks if check not in left_out]
+    case.validate_response(answer, checks=applied)
     if other is not None:
         components = case.operation.schema.raw_schema["components"]
         Draft202012Validator({**other, "components": components}).validate(answer.json())
 
 
 def _schema_with_parameters(case: Any, answer: Any) -> Any:
-    """The schema of the JSON of an answer whose request has such a parameter; else None."""
+    """The other schema of a JSON response if the request has such a parameter; else None."""
     described = case.operation.definition.raw["responses"].get(str(answer.status_code), {}).get(JSON_WITH, {})
     is_json = answer.headers.get("content-type", [""])[0].startswith("application/json")
     found = [schema for name, schema in described.items() if name in (case.query or {})]

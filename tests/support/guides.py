@@ -1,7 +1,7 @@
-"""Follows a page of the documents as a reader does: runs its commands and programs, and compares what they print.
+"""Follows a page of the documentation as a reader does: runs its commands and programs, and compares their output.
 
-A block `sh` or `python` is run; the block `text` directly below it is what it prints, `…` standing for anything. Blocks
-of other languages, such as `console` and `py`, are only shown.
+Blocks `sh` and `python` are run. A block `text` directly below is the expected output; in it, `…` stands for any text.
+Blocks of other languages, such as `console` and `py`, are not run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tests.support.serving import ROOT, Served, environment, serving
 #: The languages whose blocks are run.
 RUN: Final = ("sh", "python")
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
-#: A block that starts a registry: assignments of settings, and then the command.
+#: A block that starts a registry: assignments of settings, then the command.
 _START: Final = re.compile(
     r"(?P<settings>(?:ANNALS_\w+=(?:\$\([^)]*\)|\S+)[ \\\n]+)*)(?:make run|\S*annals serve)(?P<options>.*)"
 )
-#: Blocks that only look, so that they are repeated until what they show has arrived.
+#: Blocks that only read. They are repeated until they print the expected output.
 _LOOKS: Final = re.compile(
     r"curl -s (?:--cacert \S+ )?'?http|\.venv/bin/annals (?:replicate status|subscriptions list)"
 )
@@ -33,7 +33,7 @@ _HERE: Final = "http://127.0.0.1:8080"
 
 
 class Block(NamedTuple):
-    """A block of a page. output: what it prints; empty if the page does not show it."""
+    """A block of a page. output: its expected output; empty if the page does not show it."""
 
     language: str
     text: str
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(text: str) -> list[Block]:
-    """All blocks of a page, in order. The output of a block is part of it."""
+    """All blocks of a page, in order. An output block belongs to the block above it."""
     return [
         Block(language, body, (output or "") if language in RUN else "")
         for language, body, output in _BLOCK.findall(text)
@@ -49,14 +49,15 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def pattern(output: str) -> str:
-    """A regular expression for what a block prints."""
+    """A regular expression for the expected output of a block."""
     return r"\n+".join(re.escape(line).replace("…", ".*") for line in output.strip().splitlines())
 
 
 class Guide:
     """A page that is being followed in a folder.
 
-    names: what the page shows, such as addresses and ports, by what the test has instead. settings: of the commands.
+    names: texts of the page, such as addresses and ports, with their replacements in the test. settings: environment
+    variables of the commands.
     """
 
     def __init__(self, text: str, folder: Path, stack: ExitStack, names: dict[str, str]) -> None:
@@ -64,7 +65,7 @@ class Guide:
         self.names = names
         self.settings: dict[str, str] = {}
         self.servers: dict[str, Served] = {}
-        #: Blocks `text` that are not directly below commands, such as what a program beside them prints.
+        #: Blocks `text` that are not directly below commands, such as the output of a program run by `running`.
         self.shown = [block.text for block in blocks_of(text) if block.language == "text"]
         self._left = [block for block in blocks_of(text) if block.language in RUN]
         self._stack = stack
@@ -72,11 +73,11 @@ class Guide:
 
     @property
     def left(self) -> list[Block]:
-        """The blocks that were not run yet."""
+        """The blocks that have not been run."""
         return self._left
 
     def follow(self, python: Callable[[Block], None] | None = None) -> None:
-        """Runs what is left of the page. python: what to do with a program; by default it is run until it ends."""
+        """Runs the rest of the page. python: handles a Python block; by default it is run until it ends."""
         while self._left:
             block = self._left.pop(0)
             if block.language == "python":
@@ -87,7 +88,7 @@ class Guide:
                 self._run_commands(block)
 
     def serve(self, options: str = "", **settings: str) -> Served:
-        """Starts the registry of a port that the page names, again if it runs already. settings: of its environment."""
+        """Starts or restarts the registry at a port that the page names. settings: of its environment."""
         port = (re.findall(r"--port (\d+)", options) or ["8080"])[0]
         name = (re.findall(r"--database sqlite:///(\S+)", options) or ["annals.db"])[0]
         database = self.names.get(f"sqlite:///{name}") or f"sqlite:///{self.folder / name}"
@@ -110,7 +111,7 @@ class Guide:
 
     @contextmanager
     def running(self, program: str) -> Iterator[Path]:
-        """The file with what a program prints while it runs beside the commands."""
+        """Runs a program during the block; yields the file with its output."""
         path, output = self.folder / "program.py", self.folder / "program.out"
         path.write_text(self.real(program))
         with (
@@ -123,7 +124,7 @@ class Guide:
                 process.kill()
 
     def real(self, text: str) -> str:
-        """A text with the names that the test has."""
+        """A text of the page with the names of the test."""
         for shown, real in self.names.items():
             text = text.replace(shown, real)
         return text
@@ -156,7 +157,7 @@ class Guide:
         return printed
 
     def _evaluated(self, settings: str) -> dict[str, str]:
-        """The values of assignments, as a shell has them, and of those before; a public URL only if it is assigned."""
+        """The assigned settings as a shell evaluates them, and the earlier ones; a public URL only if assigned here."""
         lines = self._printed(["bash", "-euc", f"{settings} env"]) if settings else ""
         found = dict(re.findall(r"^(ANNALS_(?!DATABASE)\w+)=(.*)$", lines, re.MULTILINE))
         if "ANNALS_PUBLIC_URL=" not in settings:
@@ -166,7 +167,7 @@ class Guide:
 
 @contextmanager
 def _served_here(database: str, home: Path, settings: dict[str, str]) -> Iterator[Served]:
-    """A registry by its address on this machine, whatever its public URL is."""
+    """A served registry with its local address, whatever its public URL is."""
     if "ANNALS_PUBLIC_URL" not in settings:
         with serving(database, home, **settings) as served:
             yield served
@@ -178,14 +179,14 @@ def _served_here(database: str, home: Path, settings: dict[str, str]) -> Iterato
 
 @contextmanager
 def followed(page: str, folder: Path, names: dict[str, str] | None = None) -> Iterator[Guide]:
-    """A page, such as `guides/backup.md`; in the end each of its blocks must have been run."""
+    """Follows a page, such as `guides/backup.md`. At the end all of its blocks must have been run."""
     with following((ROOT / "docs" / page).read_text(), folder, names) as guide:
         yield guide
 
 
 @contextmanager
 def following(text: str, folder: Path, names: dict[str, str] | None = None) -> Iterator[Guide]:
-    """The same for a text."""
+    """Follows the text of a page. At the end all of its blocks must have been run."""
     with ExitStack() as stack:
         guide = Guide(text, folder, stack, dict(names or {}))
         yield guide
@@ -193,11 +194,11 @@ def following(text: str, folder: Path, names: dict[str, str] | None = None) -> I
 
 
 def port_names(*ports: int) -> dict[str, str]:
-    """Free ports for those that commands and programs of a page show."""
+    """`names` that replace ports of a page with free ports."""
     return names_of({port: free_port() for port in ports})
 
 
 def names_of(ports: dict[int, int]) -> dict[str, str]:
-    """The same for given ports."""
+    """`names` that replace ports of a page with other ports."""
     forms = ("127.0.0.1:{}", '"127.0.0.1", {}')
     return {form.format(shown): form.format(real) for shown, real in ports.items() for form in forms}

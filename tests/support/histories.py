@@ -1,7 +1,7 @@
-"""Histories: lists of writes, drawn at random over a few names, under models with every version mode.
+"""Histories: random lists of writes to a few entities, under models with every version mode.
 
-One vocabulary serves both levels: a Step is a request, and `command` makes of it what the domain takes. Many steps are
-refused, which is wanted: what a refusal leaves behind is part of every property.
+A Step is a request. `command` converts it to a command, `as_request` to an HTTP request. Many steps are refused, on
+purpose: every property has to hold after a refusal too.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tests.support.registries.requests import Request, delete_all_rows
 from tests.support.stores import schema_of
 
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
-#: Version ids that every mode takes, oldest first by semantic versioning.
+#: Version ids that every mode accepts, oldest first by semantic versioning.
 VERSIONS: Final = ("1.0.0-rc.1", "1.0.0", "1.1.0", "2.0.0")
-#: Few, so that a history comes back to the same ones.
+#: Few, so that a history writes the same ones repeatedly.
 RESOURCES: Final = ("/dirs/a/files/f1", "/dirs/a/files/f1", "/dirs/a/files/f2", "/dirs/a/notes/f1", "/dirs/b/files/f1")
-#: Equal ones, so that ids have to break ties, and ones in the future.
+#: Some are equal, so that ids have to break ties, and one is in the future.
 TIMES: Final = ("2020-01-01T00:00:00Z", "2020-01-01T02:00:00+02:00", "2021-06-01T12:00:00.5Z", "2040-01-01T00:00:00Z")
-#: Any text, and as often one of characters that mean something in a header.
+#: Any text, and as often a text of characters with a meaning in headers.
 TEXTS: Final = st.one_of(st.text('%"\\ 4aF', max_size=12), st.text(max_size=40))
 
-#: For tests that generate histories, which take long.
+#: Hypothesis settings for tests that generate histories, which are slow.
 UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request. body: a JSON value, None for none, bytes for a document; query: the flags."""
+    """One request. body: a JSON value, None for no body, bytes for a document. query: the flags."""
 
     method: str
     path: str
@@ -72,8 +72,8 @@ def model(
 ) -> dict[str, Any]:
     """A modelsource: `files` as the arguments say, `notes` always manual and without documents.
 
-    stage: what every Version of a file says about its `stage`: `free` nothing, `some` an enum, `must` a default too.
-    more: there are types that nobody uses, which come and go with the models.
+    stage: the attribute `stage` of files: `free` is any string, `some` an enum, `must` an enum, required, with a
+    default. more: adds types that no step uses, so that model changes add and remove types.
     """
     free = {"name": "*", "type": "any"}
     stages: dict[str, Any] = {
@@ -109,7 +109,7 @@ def models(documents: bool = False) -> SearchStrategy[dict[str, Any]]:
 
 
 def histories(documents: bool = False, most: int = 20) -> SearchStrategy[list[Step]]:
-    """A model, then writes; few of them are model changes."""
+    """A model, then writes, of which a few are model changes."""
     changes = st.builds(Step, st.just("PUT"), st.just("/modelsource"), models(documents))
     writes = (*_WRITES, *_WRITES, *_WRITES, *_DELETIONS, changes, *([_DOCUMENT] * 3 if documents else []))
     steps = st.lists(st.one_of(*writes), min_size=6, max_size=most)
@@ -191,7 +191,7 @@ _DELETIONS: Final[tuple[SearchStrategy[Step], ...]] = (
     st.builds(lambda group: Step("DELETE", group), _GROUPS),
 )
 
-#: Writes of a body that is the document, to types that have them.
+#: Writes whose body is the document, to types with documents.
 _DOCUMENT: Final[SearchStrategy[Step]] = st.builds(
     Step,
     st.sampled_from(("PUT", "POST")),
@@ -212,7 +212,7 @@ def as_request(step: Step) -> Request:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The kind of a database, and a context that gives the URL of an empty one."""
+    """The kind of database, and a context manager that yields the URL of an empty one."""
     if request.param == "sqlite":
         yield request.param, temporary_sqlite
         return
@@ -222,7 +222,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[],
 
 @contextmanager
 def temporary_sqlite() -> Iterator[str]:
-    """The URL of a database that is gone afterwards."""
+    """The URL of a database that is deleted at the end."""
     with tempfile.TemporaryDirectory() as directory:
         yield f"sqlite:///{directory}/annals.db"
 

@@ -1,4 +1,4 @@
-"""Pages as a reader of HTML finds them: headings, tables, links, buttons, fields and text, by name."""
+"""Parses HTML pages: headings, tables, links, buttons, fields and text, by name."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Element:
 
     @property
     def text(self) -> str:
-        """All text in it, with single spaces."""
+        """All text in the element, with single spaces."""
         return " ".join("".join(self._texts()).split())
 
     def all(self, *tags: str) -> Iterator[Element]:
-        """The elements below it with one of some tags, in order."""
+        """The descendants with one of the tags, in order."""
         for child in self.children:
             if isinstance(child, Element):
                 if child.tag in tags:
@@ -64,7 +64,7 @@ class _Parser(HTMLParser):
 
 
 class HtmlPage:
-    """The part "main" of a page. Raises: AssertionError for elements that do not nest."""
+    """The element `main` of a page. Raises: AssertionError for elements that do not nest."""
 
     def __init__(self, html: str) -> None:
         parser = _Parser()
@@ -74,7 +74,7 @@ class HtmlPage:
 
     @property
     def heading(self) -> str:
-        """Its only heading of the first level."""
+        """The only `h1`."""
         (heading,) = self.main.all("h1")
         return heading.text
 
@@ -92,12 +92,12 @@ class HtmlPage:
 
     @property
     def statuses(self) -> list[str]:
-        """The texts that are announced: those with the role of a status or an alert."""
+        """The texts with the role `status` or `alert`, which screen readers announce."""
         return [each.text for each in self.main.all("p", "div") if each.attributes.get("role") in ("status", "alert")]
 
     @property
     def fields(self) -> dict[str, Element]:
-        """The controls of forms by their label."""
+        """The controls of forms by label."""
         controls = {each.attributes.get("id", ""): each for each in self.main.all("input", "textarea", "select")}
         found: dict[str, Element] = {}
         for label in self.main.all("label"):
@@ -112,7 +112,7 @@ class HtmlPage:
         return [[cell.text for cell in row.all("th", "td")] for row in body.all("tr")]
 
     def region(self, name: str) -> Element:
-        """A part of the page with a heading."""
+        """The section or list of the page with a heading."""
         headings = {each.attributes.get("id"): each.text for each in self.main.all("h2", "h3")}
         return next(
             each

@@ -1,4 +1,4 @@
-"""The Nu Html Checker, which tells how pages break the HTML standard."""
+"""The Nu Html Checker, which reports violations of the HTML standard."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.downloads.npm import packages
 _PACKAGE: Final = "vnu-jar@26.9.27"
 
 
-#: The checker recurses deeply; a stack of the default size may not do.
+#: The checker recurses deeply; the default stack may be too small.
 _OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Xss8m", "-Dfile.encoding=UTF-8")
 
 
 def validate(pages: Mapping[str, str], folder: Path) -> list[str]:
-    """What is wrong with pages: the name of the page, the rule, and the text that breaks it. folder: of the files made.
+    """The errors of pages: the name of the page, the message, and the invalid text. folder: for the HTML files.
 
-    Skips the test where there is no Java, or npm cannot bring the checker.
+    Skips the test if there is no Java, or npm cannot download the checker.
     """
     checker = packages(_PACKAGE) / "node_modules" / "vnu-jar" / "build" / "dist" / "vnu.jar"
     files = {folder / f"{number}.html": name for number, name in enumerate(pages)}

@@ -1,4 +1,4 @@
-"""Leaves out a test whose program or file cannot be had here; where nothing may be left out, that is a failure."""
+"""Skips a test whose program or file is not available, or fails it if no test may be skipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.stores import WHOLE
 
 
 def leave_out(reason: str) -> NoReturn:
-    """Skips the test. Raises: pytest's failure if `ANNALS_TEST_WHOLE` is set, as `.ci/run` does."""
+    """Skips the test, or fails it if `ANNALS_TEST_WHOLE` is set, as `.ci/run` does."""
     if os.environ.get(WHOLE):
         pytest.fail(f"{reason}, and {WHOLE} lets no test be left out", pytrace=False)
     pytest.skip(reason)

@@ -1,6 +1,7 @@
-"""Tests that say nearly the same with several parameters: `make test` has some of these, `make test-long` the others.
+"""Parametrized tests that check nearly the same each time: `make test` runs some of them, `make test-long` the others.
 
-On both databases run in `make test`: the store, the read model, and what queries it, such as filters, sort and pages.
+`make test` runs on both databases the tests of the store, the read model, and its queries, such as filters, sort and
+pages.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from typing import Final
 
 import pytest
 
-#: The beginning of a test's id, and the parameter with which tests below it are long.
+#: The beginning of test ids, and the parameter with which these tests are long.
 _LONG_PARAMETERS: Final = (
-    # Their requests reach SQL by the same few statements. A row whose answer depends on a query has a marker.
+    # Their requests use the same few SQL statements. A row whose response depends on a query has a marker.
     ("tests/spec/test_", "postgresql"),
     ("tests/api/messaging/", "postgresql"),
     ("tests/api/compat/confluent/test_histories.py", "postgresql"),
     ("tests/api/auth/", "postgresql"),
     ("tests/api/subscriptions/", "postgresql"),
     ("tests/api/replication/", "postgresql"),
-    # Each starts processes. PostgreSQL is what they share in production.
+    # Each starts processes. In production, processes share PostgreSQL.
     ("tests/api/cli/", "sqlite"),
     ("tests/api/http/", "sqlite"),
     ("tests/bench/", "sqlite"),
     ("tests/end_to_end/", "sqlite"),
     ("tests/projections/replication/", "sqlite"),
     ("tests/projections/kafka/", "sqlite"),
-    # Another protocol of the same kind.
+    # A second variant of the same kind.
     ("tests/projections/replication/compat/", "messages"),
     ("tests/projections/replication/standard/", "ours"),
     ("tests/projections/subscriptions/sinks/http/test_foreign.py", "go"),

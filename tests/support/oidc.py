@@ -1,4 +1,4 @@
-"""A certified provider of OpenID Connect, oidc-provider for Node.js, and a browser that fills in its forms."""
+"""A certified OpenID Connect provider, oidc-provider for Node.js, and a minimal browser that fills in its forms."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _SCRIPT: Final = Path(__file__).with_name("oidc_provider.mjs")
 
 
 class Provider(NamedTuple):
-    """Where it answers, and the file with its accounts."""
+    """A running provider. accounts: the file with its accounts."""
 
     issuer: str
     accounts: Path
 
     def set_accounts(self, accounts: Mapping[str, Any]) -> None:
-        """Replaces the accounts: claims by name."""
+        """Replaces the accounts. accounts: claims by account name."""
         self.accounts.write_text(json.dumps(accounts))
 
 
 @contextmanager
 def provider(home: Path, public_url: str, *, refreshes: bool = True, **client: Any) -> Iterator[Provider]:
-    """The provider with two clients, stopped at the end. Skips the test where there is no npm or node.
+    """The provider with two clients: a registry and the command line. Skips the test if there is no npm or node.
 
-    One client is a registry, the other one the command line.
-    home: an empty folder. public_url: of the client. refreshes: whether it gives refresh tokens.
+    home: an empty folder. public_url: of the registry. refreshes: whether the provider issues refresh tokens. client:
+    further properties of the registry as a client.
     """
     node = shutil.which("node") or leave_out("no node: apt-get install nodejs, or put node on PATH")
     port, accounts, package = free_port(), home / "accounts.json", packages(PACKAGE)
@@ -75,7 +75,7 @@ def provider(home: Path, public_url: str, *, refreshes: bool = True, **client: A
 
 
 class Form(NamedTuple):
-    """A form of a page: where it goes, and the fields that it has already."""
+    """A form of a page: its target, and its fields with their values."""
 
     action: str
     method: str
@@ -110,9 +110,9 @@ class _Page(HTMLParser):
 
 
 class Browser:
-    """Goes to pages as a browser does, follows redirects, and keeps cookies and the page that it shows.
+    """Requests pages as a browser does, follows redirects, and stores cookies and the current page.
 
-    stops_at: a path to which no redirect is followed; `stopped` is then its URL.
+    stops_at: a path to which no redirect is followed; `stopped` is then the URL of the redirect.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Browser:
         self.stops_at, self.stopped = "", ""
 
     def go(self, url: str) -> httpx.Response:
-        """Shows a page."""
+        """Opens a page."""
         return self._follow(self.client.get(url, headers={"sec-fetch-mode": "navigate", "sec-fetch-site": "none"}))
 
     def click(self, text: str) -> httpx.Response:
@@ -129,14 +129,14 @@ class Browser:
         return self.go(urljoin(str(self.page.url), self._parsed.links[text]))
 
     def submit(self, field: str = "", **values: str) -> httpx.Response:
-        """Sends a form of the page: the one with a field, or the first that is sent with POST."""
+        """Submits a form of the page: the one with a field, or the first whose method is POST."""
         form = next(form for form in self._parsed.forms if (field in form.fields if field else form.is_post))
         url = urljoin(str(self.page.url), form.action)
         headers = {"sec-fetch-mode": "navigate", "sec-fetch-site": "same-origin"}
         return self._follow(self.client.post(url, data={**form.fields, **values}, headers=headers))
 
     def sign_in_at_provider(self, name: str) -> httpx.Response:
-        """Fills in the forms of the provider, until it sends the browser back."""
+        """Fills in the forms of the provider until it redirects the browser back."""
         self.submit("login", login=name, password="any")
         while not self.stopped and "/interaction/" in str(self.page.url):
             self.submit("prompt")

@@ -1,5 +1,5 @@
-// A provider of OpenID Connect that signs in everybody in a file of accounts, with any password.
-// Arguments: the folder of its package, its port, and its clients as JSON; the file of accounts, read at each question.
+// An OpenID Connect provider that signs in every account of a file, with any password.
+// Arguments: the folder of its package, its port, its clients as JSON, and the file of accounts, read at each request.
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 

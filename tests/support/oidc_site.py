@@ -1,4 +1,4 @@
-"""A registry that people sign in to at a real provider."""
+"""A registry whose users sign in at a real provider."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MASTER_KEY: Final = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 
 class Site(NamedTuple):
-    """A registry that signs people in at a provider."""
+    """A registry, and the provider at which its users sign in."""
 
     url: str
     provider: Provider
     folder: Path
 
     def change_sessions(self, assignments: str) -> None:
-        """Changes the rows of all sessions, as time does."""
+        """Updates the rows of all sessions, for example to make them expire."""
         with closing(sqlite3.connect(self.folder / "annals.db", timeout=30)) as db:
             db.execute(f"UPDATE session SET {assignments}")
             db.commit()
@@ -33,9 +33,10 @@ class Site(NamedTuple):
 
 @contextmanager
 def running_site(folder: Path, *, is_confidential: bool = True, **settings: str) -> Iterator[Site]:
-    """One with tokens too. is_confidential: it has a secret at the provider, and a master key for refresh tokens.
+    """A running site, which accepts tokens too.
 
-    folder: empty. settings: further ones, or in place of those here.
+    folder: empty. is_confidential: the registry has a client secret, and a master key for refresh tokens. settings: add
+    to or replace the settings here.
     """
     port = free_port()
     url = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Stores as older programs have left them: dumps of SQLite files that they wrote, and copies of these on PostgreSQL."""
+"""Stores written by older releases: dumps of their SQLite files, and copies of these on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from annals.commands.store.database.engine import open_engine
 from tests.data import OURS
 
 #: The schemas of which there is a store. Each has two imports: a model with two files of two kinds, then changes.
-#: Those of schemas 4 to 7 are the one of schema 3 after `annals upgrade --quick`.
+#: The stores of schemas 4 to 7 are the store of schema 3 after `annals upgrade --quick`.
 OLD_SCHEMAS = ("2", "3", "4", "5", "6", "7")
-#: The chain hash of its log, which the program that wrote it has computed.
+#: The chain hash of each log, computed by the release that wrote it.
 CHAINS = {
     "2": "f1b74df16ef9e8c1fb7baa7a4fe0d11a45b46889aecde08a6087b595aa3b7ef4",
     "3": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
@@ -26,15 +26,15 @@ CHAINS = {
     "6": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
     "7": "c2650bf7d74aadcf594ac83ba9ce4b5b1fd5d787ab0ebb232bd33b2975ffb083",
 }
-#: Events of each log.
+#: The number of events in each log.
 EVENTS = 17
 
-#: The statements that have made the indexes of a table; those of constraints have none.
+#: The statements that created the indexes of a table; indexes of constraints have none.
 _INDEXES = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type = 'index' AND sql IS NOT NULL"
 
 
 def write_old_store(url: str, schema: str) -> None:
-    """Makes the store of a schema where there is none yet; on PostgreSQL without its read model."""
+    """Creates the store of a schema in an empty database; on PostgreSQL without its read model."""
     dump = gzip.decompress((OURS / "stores" / f"schema-{schema}.sql.gz").read_bytes()).decode()
     parsed = make_url(url)
     is_file = parsed.get_backend_name() == "sqlite"
@@ -51,9 +51,9 @@ def write_old_store(url: str, schema: str) -> None:
 
 
 def _copy(file: sqlite3.Connection, connection: Connection, table: Table) -> None:
-    """Copies the rows of a table, and gives the copy the columns and the indexes that the old one has.
+    """Copies the rows of a table, and changes the columns and indexes of the copy to those of the old table.
 
-    Drops it if there was no such table.
+    Drops the copy if the old store has no such table.
     """
     new_names = {column.name for column in table.columns}
     names = [name for _, name, *_ in file.execute(f"PRAGMA table_info({table.name})")]
@@ -70,7 +70,7 @@ def _copy(file: sqlite3.Connection, connection: Connection, table: Table) -> Non
     for (statement,) in file.execute(
         "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type = 'index'", (table.name,)
     ):
-        if statement:  # not that of a constraint
+        if statement:  # None for the index of a constraint
             connection.exec_driver_sql(statement)
     for row in file.execute(f"SELECT * FROM {table.name}"):
         values = _typed(table, dict(zip(names, row, strict=True)))

@@ -1,4 +1,4 @@
-"""The plans of the queries that readers make."""
+"""The query plans of readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.registries.recorded import Registry
 
 
 class Explained:
-    """A connection of a reader that plans what it is asked, and answers nothing."""
+    """A reader's connection that records the plans of queries, and returns no rows."""
 
     def __init__(self, db: Any, sqlite: bool) -> None:
         self._db = db

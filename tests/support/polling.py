@@ -8,7 +8,7 @@ from typing import Any
 
 
 def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What a condition gives as soon as it is true."""
+    """Waits until a condition holds, and returns its value."""
     end = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < end, "it did not happen"

@@ -13,7 +13,7 @@ from typing import Final
 
 
 def _ports() -> Iterator[int]:
-    """Those of this worker, each once before the first comes again."""
+    """The ports of this pytest worker, each once before the first is repeated."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     own = range(20_000 + worker, 32_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
     start = random.randrange(len(own))
@@ -24,7 +24,7 @@ _PORTS: Final = _ports()
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port that nobody listens on, and that neither a client nor another test gets before a broker takes it again."""
+    """A port without a listener. No client or other test gets it, so a broker can be restarted on it."""
     while True:
         port = next(_PORTS)
         with contextlib.suppress(OSError), socket.create_server((address, port)):
@@ -32,7 +32,7 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 
 def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Returns when somebody listens. Raises: RuntimeError when it takes too long, or who should listen has ended."""
+    """Waits until the port accepts connections. Raises: RuntimeError after the time, or if the process has ended."""
     end = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

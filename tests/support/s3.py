@@ -1,4 +1,4 @@
-"""An S3 store of one process, S3Proxy from Maven's artifacts, which keeps its buckets in a local folder."""
+"""An S3 store in one process, S3Proxy from Maven's artifacts, which stores its buckets in a local folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.ports import free_port, wait_for_port
 
 PROXY: Final = "org.gaul:s3proxy:2.6.0"
 BUCKET: Final = "lake"
-#: What a client of it has in its environment. It knows no checksums but those of S3's first days.
+#: The environment of its clients. S3Proxy does not support the newer checksums of S3.
 CLIENT: Final[Mapping[str, str]] = {
     "AWS_ACCESS_KEY_ID": "tester",
     "AWS_SECRET_ACCESS_KEY": "known to the tester",
@@ -27,23 +27,20 @@ _OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-
 
 
 class S3(NamedTuple):
-    """Where it answers, and the folder with what its bucket holds."""
+    """The port of the store, and the folder with the objects of its bucket."""
 
     port: int
     bucket: Path
 
     def uri(self, scheme: str, key: str) -> str:
-        """Of a place in the bucket."""
+        """The URI of a key in the bucket."""
         endpoint = quote(f"127.0.0.1:{self.port}", safe="")
         return f"{scheme}://{BUCKET}/{key}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
 
 
 @contextmanager
 def s3_store(home: Path) -> Iterator[S3]:
-    """The store, stopped at the end. Skips the test where there is no Java or Maven.
-
-    home: an empty folder for it.
-    """
+    """A running store. home: an empty folder for it. Skips the test if there is no Java or Maven."""
     port, bucket, settings = free_port(), home / "buckets" / BUCKET, home / "s3proxy.conf"
     bucket.mkdir(parents=True)
     settings.write_text(

@@ -1,4 +1,4 @@
-"""Registries with generated schemas of the three types, for copies: what Confluent's clients would have registered."""
+"""Registries with generated schemas of the three types, as Confluent's clients register them, for tests of copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {"AVRO": "shop.Base", "JSON": "base.json", "PROTOBUF": "base.proto"}
 
 
 def fill(url: str, count: int) -> None:
-    """Registers schemas: names of all kinds, contexts, references, several versions, deletions and settings."""
+    """Registers schemas with all kinds of names, contexts, references, several versions, deletions and settings."""
     with httpx.Client(base_url=url, timeout=60) as client:
         done(client, "PUT", "/config/:.__GLOBAL:", {"compatibility": "NONE"})
         for type, text in _BASES.items():
@@ -43,12 +43,12 @@ def fill(url: str, count: int) -> None:
 
 
 def register(client: httpx.Client, subject: str, body: dict[str, Any]) -> int:
-    """The id of a schema."""
+    """Registers a schema, and returns its id."""
     return int(done(client, "POST", f"/subjects/{quote(subject, safe='')}/versions", body)["id"])
 
 
 def done(client: httpx.Client, method: str, path: str, body: Any = None) -> Any:
-    """The answer to a request that succeeds."""
+    """The JSON of the response to a request, which must succeed."""
     answer = client.request(method, path, json=body)
     assert answer.status_code == 200, f"{method} {path}: {answer.text}"
     return answer.json()
@@ -75,7 +75,7 @@ def _schema(number: int, version: int) -> dict[str, Any]:
 
 
 def contents(url: str) -> dict[Subject, SubjectCopy]:
-    """All that copies have to keep, by subject."""
+    """Everything that a copy has to preserve, by subject."""
     api = HttpApi(url, DestinationGuard("127.0.0.1"))
     reader = RestReader(api)
     copies = {subject: reader.read(subject) for subject in reader.subjects()}

@@ -1,4 +1,4 @@
-"""The search index of a store that no server writes, and what a plain scan finds."""
+"""The search index of a store without a server, and the expected results, by a scan of all entities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 @contextmanager
 def index_writer(url: str) -> Iterator[IndexWriter]:
-    """What writes the index of a database whose tables exist."""
+    """The index writer of a database whose tables exist."""
     checker = DocumentChecker()
     with closing(ViewPool(url)) as readers, closing(DeliveryStore(url)) as store:
         try:
@@ -33,19 +33,19 @@ def index_writer(url: str) -> Iterator[IndexWriter]:
 
 
 def catch_up(url: str) -> None:
-    """Brings the index of a database to the end of the log."""
+    """Updates the index of a database to the end of the log."""
     with index_writer(url) as writer:
         write_pending(writer)
 
 
 def write_pending(writer: IndexWriter) -> None:
-    """Writes and merges until there is nothing left to do."""
+    """Writes and merges blocks until none is left to write or merge."""
     while writer.catch_up() or writer.merge():
         pass
 
 
 def scan(view: View, query: Query, all_versions: bool = False) -> list[ResultKey]:
-    """The keys of what matches a query, in order, found by reading all entities that a view shows."""
+    """The keys of the entities that match a query, in order, found by a scan of all entities of a view."""
     keys = []
     for entity in _entities(view):
         if all_versions or not entity.is_version:

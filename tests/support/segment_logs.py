@@ -1,4 +1,4 @@
-"""Logs with documents, the rows that segments must have, and the files in a folder."""
+"""Logs with documents, the rows that segments must contain, and the files in a folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from annals.commands.store.database import tables
 from annals.projections.log.table_rows import LogTableRow
 from tests.support.registries.recorded import Registry
 
-#: Text that is easily spoilt on the way: beyond ASCII and the Basic Plane, quotes, a NUL, line ends.
+#: Text that is easily corrupted: characters beyond ASCII and the Basic Plane, quotes, a NUL, line ends.
 AWKWARD = 'Zähler \U0001f4a7 "quoted" \\ \u2028 \0 \r\n'
 
 
 def record_interactions(registry: Registry, interactions: int, start: int = 0) -> None:
-    """Interactions of 1 to 4 events; every second has a document, and each document comes twice, far apart."""
+    """Records interactions of 1 to 4 events; every second has one of five documents, which therefore repeat."""
     for n in range(start, start + interactions):
         group = f"/dirs/d{n}"
         rest = [(f"{group}/files/f{file}", {"name": f"{AWKWARD}{file}"}) for file in range(n % 4)]
@@ -31,7 +31,7 @@ def record_interactions(registry: Registry, interactions: int, start: int = 0) -
 
 
 def log_rows(engine: Engine) -> list[LogTableRow]:
-    """The rows of the log as the database has them, joined by the database."""
+    """The rows of the log as the database stores and joins them."""
     log, of = tables.log.c, tables.interaction.c
     facts = (
         of.first,

@@ -1,4 +1,4 @@
-"""The console command and a served registry, as processes of their own, for tests and benchmarks."""
+"""The console command and a served registry, as separate processes, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ _SHOWN = 2_000
 
 
 class Served(NamedTuple):
-    """Where a registry answers, and its process."""
+    """The address of a served registry, and its process."""
 
     url: str
     process: subprocess.Popen[bytes] | Fork
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """The environment of a child: no setting of the machine's but those given, and the source tree importable."""
+    """The environment of a child process: `ANNALS_` settings only as given, and the source tree importable."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANNALS_")}
     return {**inherited, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1", **settings}
 
 
 def annals(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """What the console command ended with."""
+    """Runs the console command, and returns its exit code and output."""
     command = [*map(str, arguments)]
     with TemporaryDirectory() as folder:
-        said, complained = Path(folder, "stdout"), Path(folder, "stderr")
-        fork = Fork(command, cwd, environment(**settings), said, complained)
+        output, errors = Path(folder, "stdout"), Path(folder, "stderr")
+        fork = Fork(command, cwd, environment(**settings), output, errors)
         try:
             ended = fork.wait(timeout=300)
         finally:
             fork.kill()
-        return subprocess.CompletedProcess(command, ended, said.read_text(), complained.read_text())
+        return subprocess.CompletedProcess(command, ended, output.read_text(), errors.read_text())
 
 
 @contextmanager
 def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (), **settings: str) -> Iterator[Served]:
-    """A registry served on a free port; stopped, and waited for, at the end. What it says is in `serve.log`.
+    """Serves a registry on a free port during the block. Its output is in `serve.log`.
 
-    within: what its command begins with, for one that runs elsewhere. settings: of its environment.
+    within: a prefix of the command, for a registry that runs elsewhere. settings: of its environment.
     """
     process = _started(("serve", "--port", "0", "--database", database, *options), cwd, within, environment(**settings))
     try:
@@ -72,18 +72,18 @@ def serving(database: str, cwd: Path, *options: str, within: Sequence[str] = (),
 def _started(
     arguments: Sequence[str], cwd: Path, within: Sequence[str], given: dict[str, str]
 ) -> subprocess.Popen[bytes] | Fork:
-    said = cwd / _LOG
-    said.write_bytes(b"")
+    path = cwd / _LOG
+    path.write_bytes(b"")
     if not within:
-        return Fork(arguments, cwd, given, said, said)
-    with said.open("a") as log:
+        return Fork(arguments, cwd, given, path, path)
+    with path.open("a") as log:
         command = [*within, sys.executable, "-m", "annals", *arguments]
         return subprocess.Popen(command, cwd=cwd, env=given, stderr=log, stdout=log)
 
 
-def _address(process: subprocess.Popen[bytes] | Fork, said: Path) -> str:
+def _address(process: subprocess.Popen[bytes] | Fork, path: Path) -> str:
     while process.poll() is None:
-        if found := _ADDRESS.search(said.read_text()):
+        if found := _ADDRESS.search(path.read_text()):
             return found[1]
         time.sleep(0.02)
-    raise RuntimeError(f"the registry did not start:\n{said.read_text()}")
+    raise RuntimeError(f"the registry did not start:\n{path.read_text()}")

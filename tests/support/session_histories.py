@@ -1,6 +1,6 @@
-"""What clients of several servers saw, and a check that one log explains all of it.
+"""The requests and responses of clients of several servers, and a check that one log explains all of them.
 
-Clients write and read a few Groups, each through any server, and pass on the last position that they were given.
+Clients write and read a few Groups through any server, and send the last position that they received with each request.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ MISSING: Final = (0, "")
 
 
 class Seen(NamedTuple):
-    """One request with its answer.
+    """One request with its response.
 
-    client: its number. path: of the Group. name: that was written, each only once, or that was read. epoch: in the
-    answer, 0 if the Group did not exist. waitfor: the position that the client had before. position: of the answer.
-    began, ended: by a clock that all clients share. is_acknowledged: False for a write whose answer was lost.
+    client: its number. path: of the Group. name: the written name, which is unique, or the name that was read. epoch:
+    in the response, 0 if the Group did not exist. waitfor: the last position that the client received before.
+    position: of the response. began, ended: by a clock that all clients share. is_acknowledged: False for a write
+    whose response was lost.
     """
 
     client: int
@@ -39,7 +40,7 @@ class Seen(NamedTuple):
 
 
 def contradictions(history: Sequence[Seen], log: Sequence[EntityEvent]) -> Iterator[str]:
-    """What a log does not explain; nothing if the servers kept their promises. log: all events, in order."""
+    """What a log does not explain; empty if the servers kept their guarantees. log: all events, in order."""
     states = _States(log)
     yield from _lost_or_invented_writes(history, states)
     yield from _wrong_reads(history, states)
@@ -48,7 +49,7 @@ def contradictions(history: Sequence[Seen], log: Sequence[EntityEvent]) -> Itera
 
 
 class _States:
-    """The states of each Group: positions, and the epoch and name from each of them on."""
+    """The states of each Group: the positions of changes, and the epoch and name from each position on."""
 
     def __init__(self, log: Sequence[EntityEvent]) -> None:
         self.positions: dict[str, list[int]] = defaultdict(lambda: [0])
@@ -64,7 +65,7 @@ class _States:
 
 
 def _lost_or_invented_writes(history: Sequence[Seen], states: _States) -> Iterator[str]:
-    """Each acknowledged write is in the log once, each lost one at most once, and nothing else; epochs count on."""
+    """Each acknowledged write is in the log once, each lost one at most once, no other; epochs increase by one."""
     sent = {(seen.path, seen.name): seen for seen in history if seen.is_write}
     for path, found in states.states.items():
         if [epoch for epoch, _ in found] != list(range(len(found))):
@@ -79,7 +80,7 @@ def _lost_or_invented_writes(history: Sequence[Seen], states: _States) -> Iterat
 
 
 def _wrong_reads(history: Sequence[Seen], states: _States) -> Iterator[str]:
-    """An answer shows the state at exactly the position that it names, and not an earlier one than was asked for."""
+    """A response has the state at exactly its position, which is not before the requested position."""
     for seen in history:
         if seen.is_acknowledged and states.at(seen.path, seen.position) != (seen.epoch, seen.name):
             yield f"at position {seen.position}, the log has {states.at(seen.path, seen.position)}: {seen}"
@@ -88,7 +89,7 @@ def _wrong_reads(history: Sequence[Seen], states: _States) -> Iterator[str]:
 
 
 def _steps_back(history: Sequence[Seen]) -> Iterator[str]:
-    """What one client sees goes forward, through whatever servers."""
+    """The positions that one client receives never decrease, whichever servers it uses."""
     last: dict[int, Seen] = {}
     for seen in history:
         if not seen.is_acknowledged:
@@ -99,7 +100,7 @@ def _steps_back(history: Sequence[Seen]) -> Iterator[str]:
 
 
 def _missed_acknowledgements(history: Sequence[Seen]) -> Iterator[str]:
-    """A request that begins after a write was acknowledged sees it: clients on one database need no positions."""
+    """A request that begins after a write was acknowledged sees the write, even without a position to wait for."""
     answered = sorted((seen.ended, seen.position) for seen in history if seen.is_write and seen.is_acknowledged)
     ends, newest = [ended for ended, _ in answered], [0]
     for _, position in answered:

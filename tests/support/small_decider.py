@@ -1,4 +1,4 @@
-"""A decider small enough to see through, so that tests of the log depend on no rule of the registry."""
+"""A minimal decider, so that tests of the log do not depend on rules of the registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annals.domain.values import xid as xids
 
 
 class Refused(Exception):
-    """The command is turned down."""
+    """The command is refused."""
 
 
 def write(*names: str, document: bytes | None = None, **attributes: Any) -> WriteTree:
@@ -21,17 +21,17 @@ def write(*names: str, document: bytes | None = None, **attributes: Any) -> Writ
 
 
 def refuse() -> WriteTree:
-    """A command that is turned down."""
+    """A command that is refused."""
     return WriteTree("/", {}, WriteMethod.PATCH)
 
 
 def delete(xid: str) -> DeleteEntities:
-    """Deletes an entity and what is below it."""
+    """Deletes an entity and its descendants."""
     return DeleteEntities(xid)
 
 
 def decide(command: Command, world: World, context: Context) -> Decision:
-    """What the three orders above come to."""
+    """Decides the three commands above."""
     match command:
         case WriteTree(method=WriteMethod.PATCH):
             raise Refused

@@ -1,7 +1,7 @@
-"""How Spark's Java is started for tests: for a short life, and with the classes that Spark needs from an archive.
+"""Options of Spark's JVM in tests: tuned for a short run, with the classes that Spark needs in a CDS archive.
 
-`python -m tests.support.spark_archive` makes the archive in the folder of the environment, which takes some seconds
-once and saves some in each of the tests that start a Java. A Java that it does not fit passes over it without a word.
+`python -m tests.support.spark_archive` creates the archive in the folder of the Python environment. This takes some
+seconds once, and saves some in each test that starts a JVM. A JVM that cannot use the archive silently ignores it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 ARCHIVE: Final = Path(sys.prefix, "spark.jsa")
-#: What Spark's own scripts add to the options of the Java that they start.
+#: The environment variable whose value Spark's scripts add to the options of the JVM.
 OPTIONS: Final = "SPARK_SUBMIT_OPTS"
-#: Most of a short life would go into compiling what runs once.
+#: In a short run, compiling code that runs once would take most of the time.
 QUICK: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def options() -> str:
-    """Those of a Java that Spark is given for one test."""
+    """The JVM options for one test."""
     return f'{QUICK} -XX:SharedArchiveFile="{ARCHIVE}" -Xlog:disable' if ARCHIVE.exists() else QUICK
 
 
 def make() -> None:
-    """Makes the archive of what a Java has loaded at the end of a little of everything.
+    """Creates the archive from the classes that a JVM loads for a few typical operations.
 
     Raises: MissingJava, ImportError.
     """
@@ -47,7 +47,7 @@ def make() -> None:
     assert gateway is not None
     java = gateway.proc
     spark.stop()
-    java.stdin.close()  # which ends it, and then it writes the archive
+    java.stdin.close()  # ends the JVM, which then writes the archive
     java.wait()
 
 

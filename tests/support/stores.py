@@ -1,8 +1,8 @@
 """Stores for tests: `store_url` runs a test once on SQLite and once on PostgreSQL, each time on a new store.
 
-With `shared_store_url` the tests of a module share one store of each database.
+With `shared_store_url` the tests of a module share one store on each database.
 
-`tests/conftest.py` gives these fixtures to all tests.
+`tests/conftest.py` makes these fixtures available to all tests.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sqlalchemy import Connection, inspect
 
 from tests.support.postgres import SHORT_LIVED, NoPostgres, shared_server
 
-#: Set where no test may be left out because a server does not start.
+#: The environment variable that forbids to skip tests because a program is missing or a server does not start.
 WHOLE = "ANNALS_TEST_WHOLE"
 
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a PostgreSQL server; the test is skipped where none can be had."""
+    """The URL of a PostgreSQL server; skips the test if none is available."""
     own = tmp_path_factory.getbasetemp()
     with server_of(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) as url:
         yield url
@@ -33,7 +33,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def server_of(meeting: Path, *further: str) -> Iterator[str]:
-    """The URL of a server for all who meet in a directory, with further settings; skips the test without one."""
+    """The URL of the server that processes with a directory share; skips the test without one. further: settings."""
     with ExitStack() as stack:
         try:
             url = stack.enter_context(shared_server(meeting, (*SHORT_LIVED, *further)))
@@ -46,7 +46,7 @@ def server_of(meeting: Path, *further: str) -> Iterator[str]:
 
 @contextmanager
 def schema_of(server: str) -> Iterator[str]:
-    """An empty schema of its own, which is cheaper than a database and looks the same from inside."""
+    """The URL of a new, empty schema, which is cheaper than a new database and behaves the same."""
     schema = f"t{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
@@ -57,7 +57,7 @@ def schema_of(server: str) -> Iterator[str]:
 
 
 def _drop(connection: psycopg.Connection, schema: str) -> None:
-    # A statement of a process that was killed goes on for a while, and may want the same tables in another order.
+    # A statement of a killed process runs on for a while, and may lock the same tables in another order.
     for chance in reversed(range(10)):
         try:
             connection.execute(f"DROP SCHEMA {schema} CASCADE")
@@ -69,10 +69,10 @@ def _drop(connection: psycopg.Connection, schema: str) -> None:
 
 
 def analyze(connection: Connection) -> None:
-    """Gives PostgreSQL's planner statistics of a store; SQLite plans without.
+    """Updates the statistics of a store for PostgreSQL's planner; SQLite needs none.
 
-    Its own tables by name: without names a server's tables are locked one after another, those of other tests too,
-    which are about to be dropped in another order.
+    Names the tables of the store: without names, ANALYZE also locks the tables of other tests, which may be dropped at
+    the same time in another order.
     """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"ANALYZE {', '.join(inspect(connection).get_table_names())}")
@@ -80,15 +80,15 @@ def analyze(connection: Connection) -> None:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """An empty schema of its own."""
+    """The URL of a new, empty schema."""
     with schema_of(postgres_server) as url:
         yield url
 
 
 @pytest.fixture
 def quiet_postgres_url(tmp_path: Path) -> Iterator[str]:
-    """A server of its own. Tables keep replaced rows as long as a writer, of whatever database, began before they were
-    replaced: CLUSTER and VACUUM FULL copy them."""
+    """The URL of an empty schema on a server for this test alone. While any transaction on a server is older than the
+    replacement of rows, tables keep the replaced rows: CLUSTER and VACUUM FULL copy them."""
     meeting = tmp_path / "server"
     meeting.mkdir()
     with server_of(meeting, "autovacuum=off") as url:
@@ -97,7 +97,7 @@ def quiet_postgres_url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """A file that is not there yet."""
+    """The URL of a SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'annals.db'}"
 
 
@@ -109,7 +109,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def shared_store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The same for all tests of a module."""
+    """The URL of a store that all tests of a module share, on each database in turn."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path_factory.mktemp('shared') / 'annals.db'}"
         return

@@ -1,4 +1,4 @@
-"""Shared by tests of subscriptions: callers, keys, a sink whose address is allowed, and deliveries in memory."""
+"""For tests of subscriptions: callers, keys, a sink with an allowed address, and deliveries in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKENS: Final = json.dumps(
 
 
 class InMemoryDeliveries(NoDeliveries):
-    """Deliveries whose state a test sets. letters: dead letters by sequence."""
+    """Deliveries whose state a test sets. letters: dead letters by sequence. done: the calls, in order."""
 
     def __init__(self) -> None:
         self.letters: dict[str, dict[str, Any]] = {}
@@ -61,7 +61,7 @@ class InMemoryDeliveries(NoDeliveries):
 
 
 def bearer(token: str) -> dict[str, Any]:
-    """The headers of a caller."""
+    """The request headers of a caller with a token."""
     return {"authorization": f"Bearer {token}"}
 
 

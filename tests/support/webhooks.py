@@ -1,4 +1,4 @@
-"""Webhooks with real sockets in a thread of their own: each path is a sink, and a test says what it answers."""
+"""Webhooks with real sockets in a separate thread: each path is a sink, and a test sets its responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class ReceivedEvent(NamedTuple):
-    """An event that came in structured mode, with the request's headers, their names in lower case, and when."""
+    """An event received in structured mode. headers: of the request, names in lower case. at: the time of arrival."""
 
     event: dict[str, Any]
     headers: Mapping[str, str]
@@ -23,10 +23,10 @@ class ReceivedEvent(NamedTuple):
 
 @dataclass
 class Webhooks:
-    """asked: headers of the OPTIONS of each path; received: what came to it. answer: the status for an event.
+    """asked: headers of OPTIONS requests by path. received: events by path. answer: returns the status for an event.
 
-    consents: whether sinks do when they are asked. holding: no request is answered while it is set.
-    seconds: that an answer takes at least.
+    consents: whether responses to OPTIONS grant permission to deliver. holding: events get no response while it is
+    set. seconds: the delay before each response to an event.
     """
 
     url: str = ""
@@ -38,15 +38,15 @@ class Webhooks:
     seconds: float = 0.0
 
     def events(self, path: str) -> list[dict[str, Any]]:
-        """What came to a path, in order."""
+        """The events received at a path, in order."""
         return [each.event for each in self.received[path]]
 
     def subjects(self, path: str) -> list[str]:
-        """What that was about."""
+        """The subjects of the events received at a path, in order."""
         return [each.event["subject"] for each in self.received[path]]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Whoever sends may be killed at any time.
+        # The sender may be killed at any time.
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while line := await reader.readline():
                 method, path, _ = line.decode().split()
@@ -81,7 +81,7 @@ class Webhooks:
 
 @contextmanager
 def webhooks() -> Iterator[Webhooks]:
-    """Sinks that are served."""
+    """Serves webhooks during the block."""
     found, started = Webhooks(), threading.Event()
     loop, over = asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(found._run(started, over)), daemon=True)

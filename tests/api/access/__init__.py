@@ -1,1 +1,1 @@
-"""Tests of API keys and grants, through HTTP and between processes."""
+"""Tests of API keys and grants, over HTTP and between processes."""

@@ -37,13 +37,13 @@ class AccessApi:
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://h")
 
     def send(self, method: str, path: str, body: Any = None, by: str | None = "admin") -> httpx.Response:
-        """The answer to a request. by: a bearer token; None for none."""
+        """Sends a request, and returns the response. by: a bearer token, or None."""
         headers = {"authorization": f"Bearer {by}"} if by is not None else {}
         content = None if body is None else json.dumps(body).encode()
         return self.runner.run(self.client.request(method, path, content=content, headers=headers))
 
     def made(self, **members: Any) -> dict[str, Any]:
-        """A new key."""
+        """Creates a key. A member that is None is omitted."""
         body = {"name": "ci", "role": "writer", **members}
         answer = self.send("POST", "/-/keys", {name: value for name, value in body.items() if value is not None})
         assert answer.status_code == 201, answer.text

@@ -1,4 +1,4 @@
-"""`/-/grants` and `/-/access`: roles that administrators give, who gets them, and who could do what when."""
+"""`/-/grants` and `/-/access`: roles that administrators grant, who has them, and roles at past moments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_grant_adds_to_the_roles_of_a_credential(api: AccessApi, subject: str)
     ],
 )
 def test_grants_to_claims(sqlite_url: str, tmp_path: Path, claims: dict[str, Any], role: str | None) -> None:
-    # ACC-62: a word that the token has; a claim of another type, or with too many words, has none (ACC-25)
+    # ACC-62: a grant to a word of a claim; a claim with a wrong type or too many words has no words (ACC-25)
     (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
     options = {"jwt_keys": str(tmp_path / "jwks.json"), "jwt_issuer": "i", "jwt_audience": "a"}
     with access_api(sqlite_url, **options) as api:
@@ -65,7 +65,7 @@ def test_grants_to_claims(sqlite_url: str, tmp_path: Path, claims: dict[str, Any
 
 
 def test_grants_are_for_credentials_only(api: AccessApi) -> None:
-    # ACC-122: never for callers without one; a lower role takes nothing away (ACC-67)
+    # ACC-122: callers without a credential get no grants; a lower role takes nothing away (ACC-67)
     grant(api, subject="anyone")
     grant(api, subject="caller:ada", role="reader")
     assert api.send("GET", "/", by=None).status_code == 401
@@ -103,7 +103,7 @@ def test_grants_expire(api: AccessApi) -> None:
     ],
 )
 def test_bad_grants_are_refused(api: AccessApi, members: dict[str, Any], pointer: str, code: str) -> None:
-    # ACC-62: the answer names the member, and nothing is recorded
+    # ACC-62: the error names the member, and nothing is recorded
     grant(api, id="taken")
     before = api.send("GET", "/-/grants").json()
     body = {"subject": "caller:nora", "role": "writer", "at": "/", **members}
@@ -116,21 +116,21 @@ def test_bad_grants_are_refused(api: AccessApi, members: dict[str, Any], pointer
 
 def test_a_subject_has_at_most_a_hundred_grants(api: AccessApi) -> None:
     # ACC-60
-    made = [grant(api, at=f"/schemagroups/g{number}") for number in range(101)]
-    assert made[-1] == 400 and len(api.send("GET", "/-/grants").json()) == 100
+    grants = [grant(api, at=f"/schemagroups/g{number}") for number in range(101)]
+    assert grants[-1] == 400 and len(api.send("GET", "/-/grants").json()) == 100
     assert isinstance(grant(api, subject="caller:other"), dict)
 
 
 def test_a_grant_is_replaced(api: AccessApi) -> None:
-    # ACC-62: PUT makes or replaces; the same again is no event
+    # ACC-62: PUT creates or replaces a grant; repeating it records no event
     body = {"subject": "caller:nora", "role": "reader", "at": "/"}
-    made = api.send("PUT", "/-/grants/g1", body)
-    assert (made.status_code, made.headers["location"]) == (201, "http://h/-/grants/g1")
+    created = api.send("PUT", "/-/grants/g1", body)
+    assert (created.status_code, created.headers["location"]) == (201, "http://h/-/grants/g1")
     again = api.send("PUT", "/-/grants/g1", body)
     assert (again.status_code, again.json(), again.headers["annals-position"]) == (
         200,
-        made.json(),
-        made.headers["annals-position"],
+        created.json(),
+        created.headers["annals-position"],
     )
     assert api.send("PUT", "/-/grants/g1", {**body, "role": "writer"}).json()["role"] == "writer"
     assert api.send("PUT", "/-/grants/g1", {**body, "id": "g2"}).json()["code"] == "idmismatch"
@@ -139,7 +139,7 @@ def test_a_grant_is_replaced(api: AccessApi) -> None:
 
 
 def test_who_may_grant(api: AccessApi) -> None:
-    # ACC-49, ACC-64: an admin of the place, up to admin; lists show what one may administer
+    # ACC-49, ACC-64: an admin of a place can grant any role there; a list has the grants that its caller administers
     key = api.made(name="root", role="admin")["key"]
     for by, at, role, status in (
         ("team", "/schemagroups/pay-eu", "admin", 201),
@@ -192,7 +192,7 @@ def test_who_could(api: AccessApi) -> None:
 
 
 def test_grants_and_keys_stay_out_of_the_registry(api: AccessApi) -> None:
-    # ACC-63: no state hash, export or feed of others has them
+    # ACC-63: state hashes, exports and the feeds of other callers do not contain them
     before = api.send("GET", "/-/hash").json()
     grant(api)
     api.made()

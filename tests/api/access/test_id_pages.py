@@ -1,4 +1,4 @@
-"""Pages of `/-/keys` and `/-/grants`: in the order of ids, each member once, while others write."""
+"""Pages of `/-/keys` and `/-/grants`: ordered by id, with each member once, also during writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.api.access.conftest import AccessApi, access_api
 
 COUNT: Final = 1001
-#: What makes members of each list.
+#: The bodies of the POSTs that create the members of each list.
 BODIES: Final[dict[str, Any]] = {
     "/-/keys": [{"name": f"k{number}", "role": "reader"} for number in range(COUNT)],
     "/-/grants": [
@@ -29,20 +29,22 @@ def path(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def api(store_url: str, path: str) -> Iterator[AccessApi]:
-    """A registry whose list has one member more than fit on the largest page."""
+    """A registry whose list has one member more than the largest page."""
     with access_api(store_url) as api:
         headers = {"authorization": "Bearer admin"}
 
         async def make() -> None:
-            made = await asyncio.gather(*(api.client.post(path, json=each, headers=headers) for each in BODIES[path]))
-            assert {answer.status_code for answer in made} == {201}
+            answers = await asyncio.gather(
+                *(api.client.post(path, json=each, headers=headers) for each in BODIES[path])
+            )
+            assert {answer.status_code for answer in answers} == {201}
 
         api.runner.run(make())
         yield api
 
 
 def following(answer: httpx.Response) -> str | None:
-    """Where the next page is; None on the last one."""
+    """The path of the next page; None on the last page."""
     return answer.links["next"]["url"].removeprefix("http://h") if "next" in answer.links else None
 
 
@@ -63,7 +65,7 @@ def walk(api: AccessApi, url: str) -> list[list[str]]:
 
 
 def test_a_thousand_members(api: AccessApi, path: str) -> None:
-    """PAG-2, PAG-3, PAG-6, PAG-7, UI-18: without `limit` it has a thousand; the links lead to all, each once."""
+    """PAG-2, PAG-3, PAG-6, PAG-7, UI-18: the default page has 1,000 members; the links lead to each member once."""
     whole = walk(api, path)
     assert [len(page) for page in whole] == [1000, 1]
     everything = [id for page in whole for id in page]
@@ -78,7 +80,7 @@ def test_a_thousand_members(api: AccessApi, path: str) -> None:
     head = api.send("GET", "/-/log/head").json()["position"]
     first = api.send("GET", f"{path}?limit=400&asof={head}")
     assert first.links["original"]["url"] == f"http://h{path}?limit=400"
-    # the member that a page ended with goes away, and one comes before it: the others are not moved
+    # the deletion of the last member of a page does not shift the other members
     assert api.send("DELETE", f"{path}/{ids(first)[-1]}").status_code == 204
     now = walk(api, f"{path}?limit=400")
     assert [id for page in now for id in page] == [id for id in everything if id != ids(first)[-1]]
@@ -89,7 +91,7 @@ def test_a_thousand_members(api: AccessApi, path: str) -> None:
 
 
 def test_filters_and_rights_hold_on_each_page(store_url: str) -> None:
-    """ACC-64: a page has what its caller administers, and as many of them as asked for."""
+    """ACC-64: a page has only the grants that its caller administers, and as many of them as requested."""
     with access_api(store_url) as api:
         for number in range(30):
             place = f"/schemagroups/{'pay' if number % 3 else 'other'}-{number}"
@@ -116,7 +118,7 @@ def test_filters_and_rights_hold_on_each_page(store_url: str) -> None:
     ],
 )
 def test_bad_pages_are_refused(sqlite_url: str, query: str, name: str) -> None:
-    """PAG-2: the answer names the parameter."""
+    """PAG-2: the error names the parameter."""
     with access_api(sqlite_url) as api:
         for path in BODIES:
             answer = api.send("GET", f"{path}?{query}")

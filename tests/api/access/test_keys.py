@@ -1,4 +1,4 @@
-"""`/-/keys`: made, shown once, rotated, revoked; by administrators of their places only."""
+"""`/-/keys`: creation, rotation and revocation by administrators of the places; a key is returned only once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_key_is_shown_once(api: AccessApi) -> None:
     assert "ada" in api.send("GET", "/-/interactions").text and "ci" in line
     seen_by_writer = api.send("GET", "/-/log", by="writer").text
     assert f"/-/keys/{created['id']}" not in seen_by_writer  # ACC-44
-    assert f'"keyid":"{created["id"]}"' in seen_by_writer  # ACC-115: with what the key has written
+    assert f'"keyid":"{created["id"]}"' in seen_by_writer  # ACC-115: on the interaction that the key wrote
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_key_is_shown_once(api: AccessApi) -> None:
     ],
 )
 def test_bad_keys_are_refused(api: AccessApi, body: Any, pointer: str, code: str) -> None:
-    # ACC-41: the answer names the member, and nothing is recorded
+    # ACC-41: the error names the member, and nothing is recorded
     api.made(name="taken")
     before = api.send("GET", "/-/keys").json()
     answer = api.send("POST", "/-/keys", body)
@@ -80,7 +80,7 @@ def test_bad_keys_are_refused(api: AccessApi, body: Any, pointer: str, code: str
 
 
 def test_rotation_with_grace(api: AccessApi) -> None:
-    # ACC-46: the old text works until the grace is over, the new one at once
+    # ACC-46: the old key works until the grace period ends, the new key at once
     old = api.made()
     for grace in (-1, 604801, "1", 1.5):
         assert api.send("POST", f"/-/keys/{old['id']}/actions/rotate", {"grace": grace}).status_code == 400
@@ -98,7 +98,7 @@ def test_rotation_with_grace(api: AccessApi) -> None:
 
 
 def test_keys_end(api: AccessApi) -> None:
-    # ACC-47: by revocation and by expiry; the name is free again
+    # ACC-47: by revocation and by expiry; then the name is available again
     revoked, expired = api.made(), api.made(name="short", expires="2026-01-02T04:00:00Z")
     assert api.send("DELETE", f"/-/keys/{revoked['id']}").status_code == 204
     assert (api.whoami(revoked["key"]), api.whoami(expired["key"])["name"]) == (401, "key:short")
@@ -110,7 +110,7 @@ def test_keys_end(api: AccessApi) -> None:
 
 
 def test_keys_of_the_past(api: AccessApi) -> None:
-    # ACC-40, ACC-48: `asof` shows the keys of a moment, without their last use
+    # ACC-40, ACC-48: `asof` returns the keys of a moment, without their last use
     created = api.made()
     api.whoami(created["key"])
     [shown] = api.send("GET", "/-/keys").json()
@@ -156,7 +156,7 @@ def test_a_typing_error_costs_no_look_up(api: AccessApi, monkeypatch: pytest.Mon
 
 
 def test_who_may_make_keys(api: AccessApi) -> None:
-    # ACC-49, ACC-64: an admin of a place for it and within it; never a key itself
+    # ACC-49, ACC-64: an admin of a place, for the place and within it; an API key cannot create keys
     wanted: list[tuple[str, dict[str, Any], int]] = [
         ("team", {"groups": {"/schemagroups/pay-eu": "admin"}}, 201),
         ("team", {"groups": {"/schemagroups/PAY-*": "writer"}}, 201),

@@ -1,4 +1,4 @@
-"""Changes of keys and grants reach each process that serves the store, and open streams (ACC-47, ACC-65, ACC-83)."""
+"""Changes of keys and grants take effect in every process of a store and on streams (ACC-47, ACC-65, ACC-83)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def annals_check(folder: Path, database: str, credential: str) -> str:
 
 
 def _stream_end(url: str, credential: str) -> threading.Event:
-    """Set when an endless stream ends, which has begun when this returns."""
+    """Opens an endless stream. The returned event is set when the stream ends."""
     begun, ended = threading.Event(), threading.Event()
 
     def read() -> None:

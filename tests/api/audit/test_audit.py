@@ -1,6 +1,6 @@
-"""History, interactions and differences over HTTP, on each database; bodies are compared whole.
+"""History, interactions and differences over HTTP, on each database; complete bodies are compared.
 
-Position 1 to 5 are the registry and its model. The file comes back under another spelling of its id.
+Positions 1 to 5 are the registry and its model. The file is deleted, and created again with its id in another case.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DOCUMENT = "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
 
 
 class AuditedRegistry:
-    """The registry after the story."""
+    """The registry after all of `REQUESTS`."""
 
     def __init__(self, runner: asyncio.Runner, registry: Registry, url: str) -> None:
         self._runner = runner
@@ -61,7 +61,7 @@ class AuditedRegistry:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def audited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedRegistry]:
-    """One for all tests: nothing here writes."""
+    """A registry that all tests share, because no test writes."""
     with ExitStack() as stack:
         if request.param == "sqlite":
             url = f"sqlite:///{tmp_path_factory.mktemp('audited') / 'annals.db'}"
@@ -85,19 +85,19 @@ def at(second: int, digits: str = "") -> str:
 
 
 def facts(second: int, command: str) -> Json:
-    """What an interaction of the story says about itself."""
+    """The facts of an interaction of `REQUESTS`."""
     id = {"xregcorrelationid": f"c{second}"}
     return {"time": at(second, ".000000"), "caller": "anonymous", "command": command, **id}
 
 
 def image(id: str, epoch: int, created: int, modified: int, **attributes: Json) -> Json:
-    """A Version, as its Resource shows it as well."""
+    """The attributes of a Version, which its Resource has too."""
     times = {"createdat": at(created), "modifiedat": at(modified)}
     return {"fileid": id, "versionid": "1", "epoch": epoch, "isdefault": True, **times, "ancestorid": "1", **attributes}
 
 
 def of_file(id: str, created: int) -> Json:
-    """What a Resource adds."""
+    """The additional attributes of the Resource."""
     times = {"createdat": at(created), "modifiedat": at(created)}
     default = {"readonly": False, "defaultversionid": "1", "defaultversionsticky": False}
     return {"meta": {"fileid": id, "epoch": 1, **times, **default}, "versionscount": 1}
@@ -126,13 +126,13 @@ IMAGES = [ONE | of_file("f1", 1), TWO | of_file("f1", 1), None, BACK | of_file("
 
 
 def test_the_history_of_what_was_deleted_and_came_back(audited: AuditedRegistry) -> None:
-    # EV-24, EV-25, ENT-31: one stream for all spellings of an id, each revision with the interaction that made it
+    # EV-24, EV-25, ENT-31: one history for all spellings of an id; each revision names its interaction
     for path in (FILE, "/dirs/d1/files/F1", f"{FILE}/meta", f"{FILE}$details"):
         assert audited.get(f"/-/history{path}") == REVISIONS
 
 
 def test_images_are_what_the_api_showed(audited: AuditedRegistry) -> None:
-    # events hold after-images: what is before one is what the one before it left
+    # events have after-images only; the before-image is the after-image of the previous revision
     before = [None, *IMAGES[:2], None]
     both = [row | {"before": b, "after": a} for row, b, a in zip(REVISIONS, before, IMAGES, strict=True)]
     assert audited.get(f"/-/history{FILE}?images") == both
@@ -175,12 +175,12 @@ def test_images_are_what_the_api_showed(audited: AuditedRegistry) -> None:
     ],
 )
 def test_which_revisions(audited: AuditedRegistry, path: str, positions: list[int]) -> None:
-    # FLAG-80: moments are positions, times and correlation ids; what came after one, up to another
+    # FLAG-80: revisions after one moment, up to another; moments are positions, times and correlation ids
     assert audited.positions(f"/-/history{path}") == positions
 
 
 def test_the_link_of_a_page_replaces_its_cursor(audited: AuditedRegistry) -> None:
-    # however it was written; and RFC 8288: a ">" would end the URL
+    # in any encoding of its name; RFC 8288: a ">" in the URL is encoded, because it would end the URL
     answer = audited.send("GET", "/-/history/?limit=1&%61fter=1&x=<>&")
     assert f"<{BASE}/-/history?limit=1&x=%3C%3E&after=4>;rel=next" in answer.headers["link"]
 
@@ -188,7 +188,7 @@ def test_the_link_of_a_page_replaces_its_cursor(audited: AuditedRegistry) -> Non
 @pytest.mark.parametrize("path", ["/dirs?", "/dirs?order=desc&", f"{FILE}?order=desc&", "/?below&from=4&"])
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 def test_pages_of_a_history(audited: AuditedRegistry, path: str, limit: int) -> None:
-    # each page names the next one, and all of them are the whole
+    # each page links to the next one, and all pages together have the whole history
     whole, found = audited.positions(f"/-/history{path}"), list[int]()
     url: str | None = f"/-/history{path}limit={limit}"
     while url:
@@ -212,7 +212,7 @@ def stored(audited: AuditedRegistry, id: str) -> Json:
 
 
 def test_everything_that_one_request_did(audited: AuditedRegistry) -> None:
-    # EV-24, EV-25: all events of an interaction, found under its id in any case
+    # EV-24, EV-25: all events of an interaction; its id may have any case
     version = f"{FILE}/versions/1"
     group: dict[str, Any] = {"xid": "/dirs/d1", "type": "dirs", "epoch": 2, "action": "updated"}
     gone = {"reason": "deleted", "type": "dirs.files.versions", "epoch": 2}
@@ -248,7 +248,7 @@ def test_everything_that_one_request_did(audited: AuditedRegistry) -> None:
     ],
 )
 def test_the_list_of_interactions(audited: AuditedRegistry, query: str, ids: list[str]) -> None:
-    # FLAG-80: by moments, by caller, in pages
+    # FLAG-80: selected by moments, caller and id, in pages
     assert [each["xregcorrelationid"] for each in audited.get(f"/-/interactions?{query}")] == ids
 
 
@@ -278,7 +278,7 @@ def test_pages_of_an_interaction(audited: AuditedRegistry) -> None:
 
 
 def test_two_moments_of_an_entity(audited: AuditedRegistry) -> None:
-    # attributes in dot notation; one that is not there has no member; documents are compared by their hash
+    # attributes in dot notation; a missing value has no member; documents are compared by hash
     attributes: list[dict[str, Any]] = [
         {"path": "epoch", "before": 1, "after": 2},
         {"path": "labels['a.b']", "before": "1", "after": "2"},
@@ -325,7 +325,7 @@ def test_two_moments_of_an_entity(audited: AuditedRegistry) -> None:
     ],
 )
 def test_what_became_of_a_subtree(audited: AuditedRegistry, path: str, changes: dict[str, str]) -> None:
-    # FLAG-80: created, deleted or changed between two moments, in tree order; what did not change is not there
+    # FLAG-80: entities that were created, deleted or changed between two moments, in tree order
     found = audited.get(f"/-/diff{path}")["entities"]
     assert [(each["xid"], each["change"]) for each in found] == list(changes.items())
 
@@ -348,7 +348,7 @@ def test_ndjson_has_the_contents_of_json(audited: AuditedRegistry, path: str) ->
 
 
 def test_csv_of_a_history(audited: AuditedRegistry) -> None:
-    # RFC 4180: CRLF, a header row that is always the same, quotes where they are needed
+    # RFC 4180: CRLF, a fixed header row, quotes only where necessary
     names = "position,time,xid,type,revision,action,reason,epoch,changed,caller,command,xregcorrelationid,last"
     header = f"{names},before,after,authenticator,keyid"
     answer = audited.send("GET", f"/-/history{FILE}?format=csv&until=c4&from=c1&order=desc")
@@ -403,7 +403,7 @@ def test_csv_of_a_difference(audited: AuditedRegistry) -> None:
     ],
 )
 def test_formats(audited: AuditedRegistry, accept: str | None, query: str, format: TableFormat) -> None:
-    # RFC 9110: the type that is liked best; the parameter goes before it
+    # RFC 9110: the preferred type of Accept; the parameter has precedence
     answer = audited.send("GET", f"/-/history/model{query}", **({} if accept is None else {"accept": accept}))
     assert answer.headers["content-type"] == CONTENT_TYPES[format][1].decode()
     assert "accept" in answer.headers["vary"].split(", ")
@@ -437,7 +437,7 @@ def test_formats(audited: AuditedRegistry, accept: str | None, query: str, forma
     ],
 )
 def test_a_bad_parameter_is_named(audited: AuditedRegistry, path: str, name: str) -> None:
-    # FLAG-80: malformed, unknown or beyond the head; problem+json below /-/
+    # FLAG-80: a value that is malformed, unknown or beyond the head; the error is problem+json
     answer = audited.send("GET", path)
     assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
     problem = json.loads(answer.content)
@@ -469,7 +469,7 @@ def test_what_never_was_is_not_found(audited: AuditedRegistry, path: str) -> Non
 
 @pytest.mark.parametrize("path", LISTS)
 def test_methods(audited: AuditedRegistry, path: str) -> None:
-    # GET includes HEAD, every path answers OPTIONS, nothing is written here
+    # GET, HEAD and OPTIONS, with conditions; no writes
     whole, head = audited.send("GET", path), audited.send("HEAD", path)
     assert (head.status, head.content) == (200, b"")
     assert head.headers["etag"] == whole.headers["etag"]

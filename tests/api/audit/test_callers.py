@@ -1,4 +1,4 @@
-"""Who can read the audit trail: callers of the whole registry see all of it, others only their Groups."""
+"""Rights for the audit trail: callers with a role for the registry see all of it, others only their Groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bearer(token: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def api(shared_store_url: str) -> Iterator[Api]:
-    """Two Groups made by one request (`id1`), and a third by another (`id2`)."""
+    """A registry with two Groups from one request (`id1`), and a third Group from another request (`id2`)."""
     create(shared_store_url)
     with serving(shared_store_url, tokens=json.dumps(TOKENS)) as api:
         api.done("POST", "/dirs", {"d1": {"name": "one"}, "d2": {"files": {"f": {}}}}, **bearer("write"))
@@ -58,13 +58,13 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_roles_that_may_read_the_audit_trail(api: Api, path: str) -> None:
-    # Callers: as with the entities themselves, what is in another Group is not there
+    # Callers: entities of other Groups do not exist for the caller, as in reads of entities
     assert {token: status(api, token, path) for token in PATHS[path]} == PATHS[path]
     assert api.send("GET", path).status_code == 401
 
 
 def test_hidden_entities_look_like_missing_ones(api: Api) -> None:
-    # Callers: nothing tells a Group that is hidden from one that never was
+    # Callers: responses for a hidden Group and for one that never existed are equal
     for path in ("/-/history/dirs/{}", "/-/diff/dirs/{}?from=1"):
         there, nowhere = (api.send("GET", path.format(id), **bearer("g1")).text for id in ("d2", "d9"))
         assert there.replace("d2", "d9") == nowhere
@@ -77,7 +77,7 @@ def images(api: Api, token: str) -> Json:
 
 
 def test_an_interaction_is_filtered_by_group(api: Api) -> None:
-    # Callers: the facts with the events that are in the caller's Groups; who did it is shown to whoever may read it
+    # Callers: the facts, including the name of the writer, with only the events in the reader's Groups
     whole, part = images(api, "read"), images(api, "g1")
     xids = ["/", "/dirs/d1", "/dirs/d2", "/dirs/d2/files/f", "/dirs/d2/files/f/versions/1"]
     assert [event["xid"] for event in whole["events"]] == xids

@@ -1,4 +1,4 @@
-"""`/-/counts`: the numbers of entities by type are those of an export, at each moment and for each caller."""
+"""`/-/counts`: the numbers of entities by type agree with an export, at each moment and for each caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 
 def counted(tree: dict[str, Any], type: str = "") -> Counter[str]:
-    """What an exported entity has below it, by type."""
+    """The number of entities below an exported entity, by type."""
     found = Counter[str]()
     for plural in ("dirs", "files", "notes", "versions"):
         inner = f"{type}.{plural}".strip(".")
@@ -37,7 +37,7 @@ def counted(tree: dict[str, Any], type: str = "") -> Counter[str]:
 
 
 def exported(api: Api, path: str, query: str, token: str) -> Any:
-    """An entity with all that is below it; empty if there is none for the caller."""
+    """An entity with everything below it; empty if it does not exist for the caller."""
     details = "$details" if "/files/" in path else ""
     answer = api.send("GET", f"{path or '/'}{details}?inline=*{query}", authorization=f"Bearer {token}")
     return answer.json() if answer.status_code == 200 else {}
@@ -67,7 +67,7 @@ def test_other_formats_and_mistakes(api: Api) -> None:
 
 
 def test_counts_follow_changes(api: Api) -> None:
-    """UI-18: after the first time, the entities of the registry are not counted again, and their numbers stay right."""
+    """UI-18: the stored counts stay correct after each change."""
     model = api.send("GET", "/modelsource", authorization="Bearer w").json()
     writes: list[tuple[str, str, Any]] = [
         ("PUT", "/dirs/d1/files/g/versions/3", {}),

@@ -1,4 +1,4 @@
-"""`/-/hash`: hashes of parts of the tree, and the first entity in which two registries differ."""
+"""`/-/hash`: hashes of parts of the tree, and the entities in which two registries differ."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TOKENS = {
 D1, F, V = "/dirs/d1", "/dirs/d1/files/f", "/dirs/d1/files/f/versions/1"
 
 
-def grown(url: str) -> str:
-    """Two requests: `id1` makes two Groups, one of them with a file; `id2`, of one event, changes the other."""
+def create_registry(url: str) -> str:
+    """A store after two requests: `id1` creates two Groups, one with a file; `id2` changes the other with one event."""
     create(url)
     with serving(url) as api:
         api.done("POST", "/dirs", {"d1": {"files": {"f": {"name": "one"}}}, "d2": {}})
@@ -44,7 +44,7 @@ def grown(url: str) -> str:
 
 
 def part(events: list[EntityEvent]) -> Json:
-    """What an answer says of some entities, summed by hand."""
+    """The expected response for some entities, computed independently."""
     total = sum(int.from_bytes(sha256(after_image(event)).digest()) for event in events) % (1 << 256)
     ends = {"from": events[0].xid, "to": events[-1].xid} if events else {}
     return {**ends, "count": len(events), "hash": f"{total:064x}"}
@@ -57,7 +57,7 @@ def events(url: str) -> list[EntityEvent]:
 
 @pytest.fixture
 def url(store_url: str) -> str:
-    return grown(store_url)
+    return create_registry(store_url)
 
 
 def last(recorded: list[EntityEvent], *names: str) -> list[EntityEvent]:
@@ -66,7 +66,7 @@ def last(recorded: list[EntityEvent], *names: str) -> list[EntityEvent]:
 
 
 def test_bodies(url: str) -> None:
-    # Proof: a sum over what lives, of the registry the state hash; FLAG-80: a position, a time or a correlation id
+    # Proof: a sum over live entities; of / it is the state hash. FLAG-80: a position, a time or a correlation id
     recorded = events(url)
     then, now = recorded[:-1], recorded
     ended = {"position": len(recorded), "time": NOW.replace("Z", ".000000Z"), "xregcorrelationid": "id2"}
@@ -150,7 +150,7 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    url = grown(f"sqlite:///{tmp_path_factory.mktemp('hash') / 'annals.db'}")
+    url = create_registry(f"sqlite:///{tmp_path_factory.mktemp('hash') / 'annals.db'}")
     with serving(url, tokens=json.dumps(TOKENS)) as api:
         yield api
 
@@ -182,13 +182,13 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_who_may_ask_about_what(served: Api, path: str) -> None:
-    # Callers: of single Groups only below them; SUB-911: what is apart from the tree is nobody's here
+    # Callers: with a role for a single Group, other Groups are 404; SUB-911: subscriptions and links have no hash
     assert {token: served.send("GET", path, **bearer(token)).status_code for token in PATHS[path]} == PATHS[path]
     assert served.send("GET", path).status_code == 401
 
 
 def test_subscriptions_are_never_counted(sqlite_url: str) -> None:
-    # Proof: what is apart from the tree is in no hash
+    # Proof: entities outside the registry's tree are in no hash
     create(sqlite_url)
     with serving(sqlite_url) as api:
         before = api.get("/-/hash/")
@@ -202,7 +202,7 @@ def test_subscriptions_are_never_counted(sqlite_url: str) -> None:
 
 
 class Side:
-    """A registry over HTTP; counts how often it is asked."""
+    """Reads hashes of a registry over HTTP, and counts the requests."""
 
     def __init__(self, api: Api, path: str = "") -> None:
         self.api, self.path, self.asked = api, path, 0
@@ -218,7 +218,7 @@ ENTITIES = 300
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A registry with a few hundred Groups, every tenth of them with files, as a file."""
+    """The file of a store with a few hundred Groups; every tenth has files."""
     file = tmp_path_factory.mktemp("large") / "annals.db"
     create(f"sqlite:///{file}")
     with serving(f"sqlite:///{file}") as api:
@@ -229,7 +229,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pair(large: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api, Path, Path]]:
-    """Two copies of it, served."""
+    """Two served copies of `large`, and their files."""
     folder = tmp_path_factory.mktemp("pair")
     with ExitStack() as stack:
         files = [Path(shutil.copy(large, folder / name)) for name in ("here.db", "there.db")]
@@ -237,8 +237,8 @@ def pair(large: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         yield apis[0], apis[1], files[0], files[1]
 
 
-def change(file: Path, gone: set[int], other: set[int]) -> Hashes:
-    """Puts rows of `head` back to how they were made, then takes some away and changes some; what lives by tree key."""
+def replace_heads(file: Path, gone: set[int], other: set[int]) -> Hashes:
+    """Restores the original rows of `head`, then deletes and changes some. Returns the live entities by tree key."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE IF NOT EXISTS kept AS SELECT * FROM head")
         connection.execute("DELETE FROM head")
@@ -256,7 +256,7 @@ def change(file: Path, gone: set[int], other: set[int]) -> Hashes:
 
 
 def expected(here: Hashes, there: Hashes) -> list[HashDifference]:
-    """All differences, by looking at everything."""
+    """All differences, by comparing every entity."""
     found = []
     for key in sorted(here.keys() | there.keys()):
         mine, theirs = here.get(key), there.get(key)
@@ -276,9 +276,9 @@ SOME = st.one_of(st.sets(ROWS, max_size=3), st.sets(ROWS), st.builds(lambda n: s
 def test_the_first_difference_is_found(
     pair: tuple[Api, Api, Path, Path], gone: tuple[set[int], set[int]], other: tuple[set[int], set[int]]
 ) -> None:
-    # whatever is missing, more or different on either side: the first in tree order, in ⌈log16 n⌉ + 2 requests a side
+    # for any differences, the first one in tree order is found with ⌈log16 n⌉ + 2 requests to each registry
     here, there = Side(pair[0]), Side(pair[1])
-    mine, theirs = change(pair[2], gone[0], other[0]), change(pair[3], gone[1], other[1])
+    mine, theirs = replace_heads(pair[2], gone[0], other[0]), replace_heads(pair[3], gone[1], other[1])
     wanted = expected(mine, theirs)
     assert first_difference(here, there) == (wanted[0] if wanted else None)
     bound = math.ceil(math.log(max(len(mine), 1), 16)) + 2
@@ -290,14 +290,14 @@ def test_the_first_difference_is_found(
 def test_all_differences_are_found(
     pair: tuple[Api, Api, Path, Path], gone: tuple[set[int], set[int]], other: tuple[set[int], set[int]]
 ) -> None:
-    # LEG-913: whatever is missing, more or different on either side, each once and in tree order
-    mine, theirs = change(pair[2], gone[0], other[0]), change(pair[3], gone[1], other[1])
+    # LEG-913: any differences are found, each once and in tree order
+    mine, theirs = replace_heads(pair[2], gone[0], other[0]), replace_heads(pair[3], gone[1], other[1])
     assert list(differences(Side(pair[0]), Side(pair[1]))) == expected(mine, theirs)
 
 
 @pytest.mark.parametrize("row", [0, 1, 2, 3, 4, 7, 100, 250, 479])
 def test_one_changed_row_differs_exactly_there(pair: tuple[Api, Api, Path, Path], row: int) -> None:
-    mine, theirs = change(pair[2], set(), set()), change(pair[3], set(), {row})
+    mine, theirs = replace_heads(pair[2], set(), set()), replace_heads(pair[3], set(), {row})
     key = sorted(mine)[row % len(mine)]
     found = HashDifference(mine[key][0], mine[key][1], theirs[key][1])
     assert first_difference(Side(pair[0]), Side(pair[1])) == found

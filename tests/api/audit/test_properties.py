@@ -1,4 +1,4 @@
-"""What any history leaves in the audit trail: a difference leads from one moment to another, and it is all recorded."""
+"""The audit trail of random histories is complete, and a difference turns the state of one moment into another."""
 
 from __future__ import annotations
 
@@ -47,16 +47,14 @@ async def check_history(url: str, history: list[Step], pairs: list[tuple[float, 
         for step in history:
             await registry.ask(as_request(step))
         recorded = events(url)
-        await everything_is_in_the_trail(registry, recorded)
+        await check_trail(registry, recorded)
         for before, after, path in pairs:
             ends = round(before * len(recorded)), round(after * len(recorded))
-            await the_difference_leads(registry, recorded, *ends, path)
+            await check_difference(registry, recorded, *ends, path)
 
 
-async def the_difference_leads(
-    registry: Registry, recorded: list[EntityEvent], before: int, after: int, path: str
-) -> None:
-    # FLAG-80: at a position is after the last interaction that had ended
+async def check_difference(registry: Registry, recorded: list[EntityEvent], before: int, after: int, path: str) -> None:
+    # FLAG-80: the state at a position is the state after the last complete interaction
     found = await read(registry, f"/-/diff{path}?from={before}&to={after}")
     if found is None:
         assert not any(inside(path, event) for event in recorded)
@@ -64,13 +62,13 @@ async def the_difference_leads(
     ends = found["from"]["position"], found["to"]["position"]
     one, other = (state(recorded[:end], path) for end in ends)
     assert ends[0] <= before and ends[1] <= after
-    assert folded(one, found["entities"]) == other
+    assert apply_differences(one, found["entities"]) == other
     keys = [xids.tree_key(each["xid"]) for each in found["entities"]]
     assert keys == sorted(keys)
 
 
-async def everything_is_in_the_trail(registry: Registry, recorded: list[EntityEvent]) -> None:
-    # EV-24: each event under the id of its interaction, once, whichever way it is read
+async def check_trail(registry: Registry, recorded: list[EntityEvent]) -> None:
+    # EV-24: history and interactions have each event once, under the id of its interaction
     whole = await read(registry, "/-/history/?below&images=after")
     shown = [(row["position"], row["xid"], row["xregcorrelationid"], row["after"] or {}) for row in whole]
     assert shown == [(at, e.xid, e.xregcorrelationid, e.attributes) for at, e in enumerate(recorded, 1)]
@@ -79,19 +77,19 @@ async def everything_is_in_the_trail(registry: Registry, recorded: list[EntityEv
 
 
 def inside(path: str, event: EntityEvent) -> bool:
-    """Whether an event is about what is at or below a path."""
+    """Whether an event is about an entity at or below a path."""
     return xids.tree_key(path) <= xids.tree_key(event.xid) < xids.subtree(path)[1]
 
 
 def state(recorded: list[EntityEvent], path: str) -> State:
-    """What lives at or below a path after some events."""
+    """The state at or below a path after some events."""
     living = {event.stream: event for event in recorded if inside(path, event)}
     alive = (event for event in living.values() if not isinstance(event, EntityDeleted))
     return {event.xid: (event.attributes, event.private.get("document")) for event in alive}
 
 
-def folded(state: State, differences: list[Json]) -> State:
-    """A state with what is told of another put over it. What is told of the old one has to be so."""
+def apply_differences(state: State, differences: list[Json]) -> State:
+    """Applies differences to a state. Checks that their old values are those of the state."""
     found = {xid: (json.loads(json.dumps(attributes)), document) for xid, (attributes, document) in state.items()}
     for each in differences:
         attributes, document = found.pop(each["xid"], ({}, None))
@@ -127,7 +125,7 @@ def events(url: str) -> list[EntityEvent]:
 
 
 async def read(registry: Registry, path: str) -> Json:
-    """The JSON at a path, None where there is nothing."""
+    """The JSON at a path, or None if it is 404."""
     answer = await registry.send(Request("GET", path))
     assert answer.status in (200, 404), answer
     return json.loads(answer.content) if answer.status == 200 else None

@@ -1,4 +1,4 @@
-"""Feeds and the audit trail for a caller with roles at some places: what a reader gets, without what is hidden."""
+"""Feeds and the audit trail for a caller with roles at some places: those of a reader without the hidden parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUPS = ("team-a", "team-ab", "Team-b", "other", "team")
 
 @pytest.fixture(scope="module")
 def api(shared_store_url: str) -> Iterator[Api]:
-    """Interactions about one Group, about several, about none; and a subscription, which is outside the tree."""
+    """A registry with interactions about one Group, about several Groups, and about none."""
     create(shared_store_url)
     with serving(shared_store_url, tokens=json.dumps(TOKENS), sinks_allow="127.0.0.0/8") as api:
         for number, group in enumerate(GROUPS):
@@ -77,7 +77,7 @@ def pages(api: Api, path: str, name: str) -> Iterator[Json]:
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("query", ["", "&order=desc", "&images", "&from=6&until=20"])
 def test_history_below_the_registry_is_that_of_what_is_visible(api: Api, name: str, query: str) -> None:
-    # ACC-75: in the order of the log; the registry's own entity changes with each hidden Group
+    # ACC-75: in log order; the history of the registry entity is empty, because it changes with each hidden Group
     for path, start in (("/-/history?below", "/"), ("/-/history/dirs?below", "/dirs")):
         everything = whole(api, path + query)
         expected = [each for each in everything if sees(name, each["xid"]) and each["xid"].startswith(start)]
@@ -97,7 +97,7 @@ def test_history_below_the_registry_is_that_of_what_is_visible(api: Api, name: s
 
 @pytest.mark.parametrize("name", PLACES)
 def test_an_interaction_with_one_visible_event_shows_that_one(api: Api, name: str) -> None:
-    # ACC-75, ACC-74: the facts of an interaction without the hashes, which cover all of it
+    # ACC-75, ACC-74: the facts of the interaction without its hashes, which cover hidden events too
     expected = []
     for interaction in whole(api, "/-/interactions"):
         path = f"/-/interactions/{interaction['xregcorrelationid']}"
@@ -119,11 +119,11 @@ def test_an_interaction_with_one_visible_event_shows_that_one(api: Api, name: st
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_difference_has_what_is_visible(api: Api, name: str) -> None:
-    # ACC-75: by the log and by the heads, forwards and backwards
+    # ACC-75: computed from the log and from the heads, forwards and backwards
     for moments in ("from=0", "from=5", "from=9&to=4", "from=1&to=12"):
         for path in ("", "dirs"):
             everything = whole(api, f"/-/diff/{path}?{moments}")
-            for moment in ("from", "to"):  # an interaction may be one of hidden entities only
+            for moment in ("from", "to"):  # an interaction may have hidden entities only
                 everything[moment].pop("xregcorrelationid", None)
             everything["entities"] = [each for each in everything["entities"] if sees(name, each["xid"])]
             answer = api.send("GET", f"/-/diff/{path}?{moments}", authorization=f"Bearer {name}")
@@ -135,7 +135,7 @@ def test_a_difference_has_what_is_visible(api: Api, name: str) -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_hashes_are_of_what_is_visible(api: Api, name: str) -> None:
-    # ACC-75: now and then; each entity by itself, and all together
+    # ACC-75: now and at earlier moments; of each entity and in total
     position = int(done(api, "GET", "/-/log/head").json()["position"])
     for asof in (position, 8, 5):
         rows = [row for row in tree(api, asof) if sees(name, row)]
@@ -154,7 +154,7 @@ def tree(api: Api, asof: int) -> list[str]:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_feeds_have_what_is_visible(api: Api, name: str) -> None:
-    # ACC-74: events, and the log with its head, whose chain and state hashes are not for who sees a part
+    # ACC-74: events, the log and its head, without the chain and state hashes
     expected = [event for event in whole(api, "/-/events") if sees(name, event["subject"])]
     assert done(api, "GET", "/-/events", token=name).json() == expected
     for query in ("", "documents=true"):
@@ -167,12 +167,12 @@ def test_feeds_have_what_is_visible(api: Api, name: str) -> None:
                 lines = lines[:-1] if "base64" in lines[-1] else lines
             else:
                 lines.append(line)
-        kept = [
+        expected_lines = [
             line
             for line, after in zip(lines, [*lines[1:], {"first": 0}], strict=True)
             if "first" not in line or "first" not in after
         ]
-        assert done(api, "GET", f"/-/log?{query}", token=name).json() == kept
+        assert done(api, "GET", f"/-/log?{query}", token=name).json() == expected_lines
     one_by_one = [line for line in log_pages(api, name) if "stream" in line]
     assert one_by_one == [line for line in done(api, "GET", "/-/log", token=name).json() if "stream" in line]
     for asof in ("", "?asof=6"):
@@ -184,15 +184,15 @@ def test_feeds_have_what_is_visible(api: Api, name: str) -> None:
 
 
 def log_pages(api: Api, name: str) -> Iterator[Json]:
-    """The lines of pages of one event each: none of them is empty before the end."""
+    """The lines of pages with one event each; a page before the end is never empty."""
     path = "/-/log?limit=1"
     while lines := (answer := done(api, "GET", path, token=name)).json():
         yield from lines
         path = answer.links["next"]["url"].removeprefix(BASE)
 
 
-def test_a_document_is_read_by_who_sees_an_owner(api: Api) -> None:
-    # ACC-75: a place can be a pattern
+def test_a_document_is_readable_with_an_entity_that_has_it(api: Api) -> None:
+    # ACC-75: a caller can read a document if it sees an entity that has it
     events = done(api, "GET", "/-/log").json()
     documents = {
         each["private"]["document"]: each["xid"]

@@ -1,1 +1,1 @@
-"""Who calls: fixed tokens and JWTs."""
+"""Authentication of callers, and their rights and limits."""

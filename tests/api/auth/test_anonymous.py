@@ -1,4 +1,4 @@
-"""Callers without a credential: the settings alone decide what they may do."""
+"""Callers without a credential: their rights depend only on the settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READ: dict[str, Any] = {"read_only_anonymous": True}
 CLOSED: dict[str, Any] = {"tokens": TOKENS}
 BOTH: dict[str, Any] = {**READ, **CLOSED}
 
-#: Settings, the role, and the status of a read, a write, and what only an admin may.
+#: Settings, the role, and the status of a read, a write, and a request for admins.
 ROWS = [
     ("ACC-120", OPEN, "writer", 200, 200, 403),
     ("ACC-120", READ, "reader", 200, 403, 403),
@@ -32,7 +32,7 @@ ROWS = [
 def test_roles_of_anonymous(
     sqlite_url: str, rule: str, options: dict[str, Any], role: str | None, reads: int, writes: int, administers: int
 ) -> None:
-    """ACC-120, ACC-121."""
+    """ACC-120, ACC-121: callers without a credential have the role of the settings; refused writes are not recorded."""
     create(sqlite_url)
     with serving(sqlite_url, ids="first") as api:
         api.done("PUT", "/dirs/d/files/f", {})
@@ -51,7 +51,7 @@ def test_roles_of_anonymous(
 @pytest.mark.parametrize(("options", "status"), [(READ, 403), (BOTH, 401), (OPEN, 200)])
 @pytest.mark.parametrize("path", ["/subscriptions", "/-/metrics"])
 def test_what_anonymous_readers_do_not_read(sqlite_url: str, options: dict[str, Any], status: int, path: str) -> None:
-    """ACC-123: not subscriptions, links or metrics; those who may write read them as before."""
+    """ACC-123: subscriptions and metrics; anonymous writers and callers with a credential can read them."""
     create(sqlite_url)
     with serving(sqlite_url, **options) as api:
         assert api.send("GET", path).status_code == status
@@ -63,7 +63,7 @@ def test_what_anonymous_readers_do_not_read(sqlite_url: str, options: dict[str, 
 
 
 def test_a_401_says_what_to_send(sqlite_url: str) -> None:
-    """ACC-18, ACC-121: also where reading needs no credential, and a bad one is never anonymous (ACC-11)."""
+    """ACC-18, ACC-121: also if anonymous callers may read; a bad credential is never anonymous (ACC-11)."""
     create(sqlite_url)
     with serving(sqlite_url, **BOTH) as api:
         answer = api.send("PUT", "/dirs/d", {})
@@ -92,7 +92,7 @@ def test_a_401_says_what_to_send(sqlite_url: str) -> None:
 def test_no_open_server_by_accident(
     monkeypatch: pytest.MonkeyPatch, annals: Annals, folder: Path, host: str, options: dict[str, str], refused: bool
 ) -> None:
-    """ACC-122: exit 2 and one line that names the ways out, before anything is created."""
+    """ACC-122: exit code 2 and one line that names the remedies, before the store is created."""
     for name, value in options.items():
         monkeypatch.setenv(name, value)
     if not refused:
@@ -116,14 +116,14 @@ def _stop(*_: object) -> None:
 
 
 def test_the_flags(monkeypatch: pytest.MonkeyPatch, annals: Annals, folder: Path) -> None:
-    """ACC-122: --open and --read-only-anonymous are the settings."""
+    """ACC-122: --open and --read-only-anonymous have the effect of the settings."""
     monkeypatch.setattr("annals.api.cli.server.bind_socket", _stop)
     ended = annals("serve", "--host", "0.0.0.0", "--open", "--read-only-anonymous")
     assert "anybody who reaches 0.0.0.0:8080 may read" in ended.err
 
 
 def test_hosts_are_checked_where_anonymous_callers_read(sqlite_url: str) -> None:
-    """ACC-87, ACC-121: a foreign page must not read what needs no credential."""
+    """ACC-87, ACC-121: pages of other sites must not read what needs no credential."""
     create(sqlite_url)
     for options, status in ((BOTH, 421), (CLOSED, 401)):
         with serving(sqlite_url, public_url=None, **{"hosts": None, **options}) as api:
@@ -131,7 +131,7 @@ def test_hosts_are_checked_where_anonymous_callers_read(sqlite_url: str) -> None
 
 
 def test_an_open_server_reads_no_credential(sqlite_url: str) -> None:
-    """ACC-10, ACC-120: where no authenticator is on, clients that send one are anonymous as well."""
+    """ACC-10, ACC-120: without authenticators, clients that send a credential are anonymous too."""
     create(sqlite_url)
     with serving(sqlite_url) as api:
         for authorization in ("Bearer x", "Basic x", "x"):
@@ -139,7 +139,7 @@ def test_an_open_server_reads_no_credential(sqlite_url: str) -> None:
 
 
 def test_anonymous_readers_of_the_facade(sqlite_url: str) -> None:
-    """ACC-121: reads that have a body are reads; a write says which credentials there are."""
+    """ACC-121: a read with a body counts as a read; a 401 for a write names all schemes."""
     create(sqlite_url, default_source())
     path = "/compat/confluent/subjects/s/versions"
     with serving(sqlite_url, **BOTH) as api:

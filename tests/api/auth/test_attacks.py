@@ -1,4 +1,4 @@
-"""Requests that try to get more than their caller may have, each by another way."""
+"""Requests that try to exceed the rights of their caller, each in a different way."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def api(sqlite_url: str) -> Iterator[Api]:
 @pytest.mark.parametrize("query", ["", "?dryrun"])
 @pytest.mark.parametrize("more", [{}, {"version": 2}])
 def test_a_reference_leads_to_no_hidden_schema(api: Api, query: str, more: dict[str, Any]) -> None:
-    # ACC-78, CSR-908: it is as if nothing were there, so that nobody learns of it or keeps it from being deleted
+    # ACC-78, CSR-908: a hidden schema looks like a missing one, so a caller neither detects it nor blocks its deletion
     def answer(subject: str) -> tuple[int, str]:
         body = {"schema": USER, "references": [{"name": "h.Secret", "subject": subject, "version": 1}], **more}
         found = api.send("POST", f"{BASE}/subjects/:.own:b/versions{query}", body, **OWN)
@@ -65,7 +65,7 @@ def test_a_refusal_of_confluents_api_names_the_path(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/-/whoami", f"{BASE}/subjects", "/.xregistry"])
 def test_who_may_not_read_waits_for_no_position(api: Api, path: str) -> None:
-    # ACC-17: neither the log's position nor a place in the queue is for everybody
+    # ACC-17: requests without a credential get no log position, and do not wait for one
     assert "reached" not in api.send("GET", f"{path}?waitfor=99999&timeout=0").text
     if path != "/.xregistry":
         assert api.send("GET", f"{path}?waitfor=99999&timeout=0", **ALL).status_code == 503
@@ -73,7 +73,7 @@ def test_who_may_not_read_waits_for_no_position(api: Api, path: str) -> None:
 
 @pytest.mark.parametrize("segment", ["%00", "x%0d%0aX-Evil:1", "%7f", "x%E2%80%A8y"])
 def test_a_short_url_leads_to_a_valid_one(api: Api, segment: str) -> None:
-    # SHORT-4: what is behind the token is a path in the header, too
+    # SHORT-4: the path behind the token is also encoded in the header
     answer = api.send("GET", f"/-/s/0/{segment}", **ALL)
     assert answer.status_code in (308, 404)
     assert "x-evil" not in answer.headers
@@ -81,7 +81,7 @@ def test_a_short_url_leads_to_a_valid_one(api: Api, segment: str) -> None:
 
 
 def test_a_header_proves_nothing_to_an_open_server(sqlite_url: str) -> None:
-    # ACC-84, ACC-85: pages of other sites do not write to a registry that everybody may write to
+    # ACC-84, ACC-85: pages of other sites cannot write to a registry without authenticators, whatever they send
     create(sqlite_url)
     page = {"origin": "https://evil.example", "sec-fetch-site": "cross-site", "authorization": "Bearer x"}
     with serving(sqlite_url, cors_origins="*") as api:
@@ -89,7 +89,7 @@ def test_a_header_proves_nothing_to_an_open_server(sqlite_url: str) -> None:
 
 
 def test_two_forms_of_forwarded_headers_have_to_agree(sqlite_url: str) -> None:
-    # ACC-110: a client adds the form that its proxy does not set, to be taken for others
+    # ACC-110: a client could impersonate other addresses with the header that its proxy does not set
     create(sqlite_url)
     with serving(sqlite_url, trusted_proxies="127.0.0.1") as api:
         proxy = {"x-forwarded-for": "7.7.7.7"}
@@ -99,7 +99,7 @@ def test_two_forms_of_forwarded_headers_have_to_agree(sqlite_url: str) -> None:
 
 
 def test_a_network_is_one_caller_without_a_credential(sqlite_url: str) -> None:
-    # ACC-110: a client has all addresses of an IPv6 network
+    # ACC-110: a client can use all addresses of its IPv6 network
     create(sqlite_url)
     with serving(sqlite_url, trusted_proxies="127.0.0.1", rate_reads=1) as api:
         statuses = [api.send("GET", "/", x_forwarded_for=f"2001:db8::{number:x}").status_code for number in range(5)]

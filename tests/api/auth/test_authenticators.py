@@ -1,4 +1,4 @@
-"""One credential of a request decides who calls, in the order of the authenticators that are on."""
+"""One credential of a request identifies the caller, in the fixed order of the configured authenticators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKENS = {
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A registry with tokens and an issuer of JWTs."""
+    """A registry that accepts fixed tokens and JWTs of an issuer."""
     folder = tmp_path_factory.mktemp("registry")
     (folder / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
     url = f"sqlite:///{folder}/annals.db"
@@ -52,7 +52,7 @@ NOBODY: dict[str, Any] = {"name": "anonymous", "authenticator": None, "role": No
 
 
 def test_who_calls(api: Api) -> None:
-    """ACC-10, ACC-16: all authenticators side by side."""
+    """ACC-10, ACC-16: several authenticators at the same time."""
     rita = {"name": "rita", "authenticator": "tokens", "role": "reader", "groups": {"/dirs/d1": "writer"}}
     assert whoami(api, authorization="Bearer read") == {**rita, "expires": None}
     jo = whoami(api, authorization=f"Bearer {token(role='writer', exp=32503680000)}")
@@ -64,7 +64,7 @@ def test_who_calls(api: Api) -> None:
 
 
 def test_a_name_of_two_authenticators_is_one_caller(api: Api) -> None:
-    """ACC-13: with the roles of the credential that is used."""
+    """ACC-13: the caller has the roles of the credential that it used."""
     by_token = whoami(api, authorization="Bearer both")
     by_jwt = whoami(api, authorization=f"Bearer {token(role='reader')}")
     assert (by_token["name"], by_token["role"]) == ("jo", "admin")
@@ -88,13 +88,13 @@ def test_a_name_of_two_authenticators_is_one_caller(api: Api) -> None:
     ids=str,
 )
 def test_a_bad_credential_is_not_anonymous(api: Api, headers: dict[str, str], taken: bool) -> None:
-    """ACC-11, ACC-12: nothing later is tried; names of schemes ignore case; another scheme is refused."""
+    """ACC-11, ACC-12: no other credential is tried; names of schemes ignore case; other schemes are refused."""
     assert (whoami(api, **headers) != 401) == taken
     assert (api.send("GET", "/", **headers).status_code == 200) == taken
 
 
 def test_one_authorization_header_and_no_credential_in_the_query(api: Api) -> None:
-    """ACC-12."""
+    """ACC-12: two `Authorization` headers are 401, and a token in the query is ignored."""
     twice = [("authorization", "Bearer read"), ("authorization", "Bearer read")]
     assert api.runner.run(api.client.get("/", headers=twice)).status_code == 401
     for name in ("access_token", "token", "authorization"):
@@ -102,7 +102,7 @@ def test_one_authorization_header_and_no_credential_in_the_query(api: Api) -> No
 
 
 class Listed:
-    """A verifier that knows some secrets, refuses some, and leaves the rest to the next one."""
+    """A verifier that accepts one secret, refuses another, and leaves all others to the next verifier."""
 
     def __init__(self, name: str, scheme: Scheme, known: str, refused: str = "bad") -> None:
         self.name, self.schemes, self.known, self.refused = name, frozenset((scheme,)), known, refused
@@ -117,7 +117,7 @@ class Listed:
 
 
 def test_the_order_is_fixed() -> None:
-    """ACC-12: keys, tokens, jwt, whatever the settings' order is; who refuses a credential ends the search."""
+    """ACC-12: keys, tokens, jwt, regardless of the configured order; a verifier that refuses ends the search."""
     bearer = [Listed(name, Scheme.BEARER, "known") for name in ("jwt", "tokens", "keys")]
     authenticator = Authenticator([Listed("session", Scheme.SESSION, "known"), *bearer])
     assert authenticator.names == tuple(name for name in ORDER if name not in ("basic", "certificate"))
@@ -129,7 +129,7 @@ def test_the_order_is_fixed() -> None:
 
 
 def test_challenges(api: Api) -> None:
-    """ACC-18: of each scheme that is on, and whether a token was bad."""
+    """ACC-18: a 401 names each configured scheme, and `invalid_token` for a bad token."""
     for headers, expected in (
         ({}, 'Bearer realm="annals"'),
         ({"authorization": "Bearer x"}, 'Bearer realm="annals", error="invalid_token"'),
@@ -141,7 +141,7 @@ def test_challenges(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/-/livez", "/readyz", "/.xregistry", "/.well-known/xregistry"])
 def test_what_needs_no_credential_takes_a_bad_one(api: Api, path: str) -> None:
-    """ACC-17."""
+    """ACC-17: public paths ignore credentials."""
     assert api.send("GET", path).status_code == 200
     assert api.send("GET", path, authorization="Bearer wrong").status_code == 200
 
@@ -154,7 +154,7 @@ def file_errors(api: Api) -> str:
 def test_a_changed_file_is_read_again(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """ACC-19: within 5 s; a broken file keeps the old content, is logged, and shows in a metric."""
+    """ACC-19: a broken file keeps the old content in force, is logged, and sets a metric."""
     monkeypatch.setattr("annals.api.auth.files.watched_files.CHECK_SECONDS", 0.01)
     file = tmp_path / "tokens.json"
     create(sqlite_url)
@@ -180,22 +180,22 @@ def test_a_changed_file_is_read_again(
         file.unlink()
         api.runner.run(asyncio.sleep(0.3))
         assert whoami(api, authorization="Bearer t")["role"] == "writer"
-        said = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
-        assert len(said) == 5 and all(str(file) in line for line in said)
+        messages = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
+        assert len(messages) == 5 and all(str(file) in line for line in messages)
         write(entry("admin"))
         assert whoami(api, authorization="Bearer t")["role"] == "admin"
         assert file_errors(api).endswith(" 0.0")
 
 
 def test_the_look_at_files_is_frequent() -> None:
-    """ACC-19: two looks within 5 s."""
+    """ACC-19: two checks within 5 s."""
     from annals.api.auth.files.watched_files import CHECK_SECONDS
 
     assert 2 * CHECK_SECONDS <= 5
 
 
 def test_paths_in_answers(api: Api) -> None:
-    """ACC-16: it is one of the paths of the server."""
+    """ACC-16: the OpenAPI document has `/-/whoami`."""
     paths = api.send("GET", "/-/openapi.json", authorization="Bearer read").json()["paths"]
     assert paths["/-/whoami"]["get"]["operationId"] == "getCaller"
 
@@ -203,7 +203,7 @@ def test_paths_in_answers(api: Api) -> None:
 @settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from([b"", b"Bearer ", b"Basic ", b"basic  "]), st.binary(max_size=40), st.booleans())
 def test_no_header_is_an_error_of_the_server(api: Api, scheme: bytes, content: bytes, is_encoded: bool) -> None:
-    """ACC-11, ACC-12: any bytes name a caller or are refused."""
+    """ACC-11, ACC-12: any bytes identify a caller or are refused."""
     value = scheme + (base64.b64encode(content) if is_encoded else content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("annals.api.auth.limits.failed_attempts.MAX_BY_ADDRESS", 10**6)

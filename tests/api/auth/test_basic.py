@@ -1,4 +1,4 @@
-"""Names and passwords of a file, sent as Basic."""
+"""Basic authentication with the file of passwords."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def api(file: Path) -> Iterator[Api]:
     ],
 )
 def test_names_and_passwords(api: Api, authorization: str, name: str | None) -> None:
-    """ACC-30, ACC-34: in UTF-8; a password may have colons; a token is no password."""
+    """ACC-30, ACC-34: names and passwords are UTF-8; a password may have colons; a token is no password."""
     answer = api.send("GET", "/-/whoami", authorization=authorization)
     assert (answer.json().get("name"), answer.status_code) == (name, 200 if name else 401)
     if name is None:
@@ -87,13 +87,13 @@ def test_names_and_passwords(api: Api, authorization: str, name: str | None) -> 
 
 
 def test_pages_get_no_challenge_that_opens_a_dialog(api: Api) -> None:
-    """ACC-18."""
+    """ACC-18: a script of a browser gets no challenge of Basic."""
     answer = api.send("GET", "/", sec_fetch_mode="cors")
     assert (answer.status_code, answer.headers.get_list("www-authenticate")) == (401, ['Bearer realm="annals"'])
 
 
 def test_a_token_as_password_in_one_api_only(api: Api) -> None:
-    """ACC-12: Confluent's API also takes a token as the password; passwords of the file are good there too."""
+    """ACC-12: Confluent's API also accepts a token as the password, in addition to the passwords of the file."""
     for path, credential, status in (
         ("/compat/confluent/schemas/types", basic("anyone", "t"), 200),
         ("/compat/confluent/schemas/types", basic("ada", "correct horse"), 200),
@@ -140,7 +140,7 @@ def phc(kind: str = "argon2id", version: int = 19, m: int = 65536, t: int = 3, p
         (phc() + "\n", False),
         (phc().replace("$m=", "$m=0"), False),
     ],
-    ids=count(1),  # some have salts of their own, and all processes have to name the cases equally
+    ids=count(1),  # some hashes have random salts, and all processes of pytest-xdist must generate the same ids
 )
 def test_hashes(hash: Any, taken: bool) -> None:
     """ACC-31: argon2id with 19 to 256 MiB, 2 to 10 passes, up to 4 lanes; nothing else."""
@@ -168,7 +168,7 @@ def test_hashes(hash: Any, taken: bool) -> None:
     ],
 )
 def test_files_that_are_refused_at_the_start(tmp_path: Path, content: str, reason: str) -> None:
-    """ACC-14, ACC-15, ACC-30, ACC-34: with the entry and the rule."""
+    """ACC-14, ACC-15, ACC-30, ACC-34: the error names the entry and the rule."""
     (tmp_path / "f").write_text(content)
     with pytest.raises(ValidationError, match=reason) as refused:
         Settings(basic_file=str(tmp_path / "f"))
@@ -176,7 +176,7 @@ def test_files_that_are_refused_at_the_start(tmp_path: Path, content: str, reaso
 
 
 def test_unknown_names_cost_the_same(file: Path) -> None:
-    """ACC-32: the same hashing, and the same answer."""
+    """ACC-32: an unknown name costs the same hashing, and gets the same error."""
     verifier = PasswordVerifier(lambda: parse_passwords(str(file)))
 
     async def refuse(name: str) -> str:
@@ -185,7 +185,7 @@ def test_unknown_names_cost_the_same(file: Path) -> None:
         return str(refused.value)
 
     async def seconds(name: str) -> float:
-        """The fastest of some checks."""
+        """The shortest time of some checks."""
         times = []
         for _ in range(5):
             began = time.perf_counter()
@@ -202,7 +202,7 @@ def test_unknown_names_cost_the_same(file: Path) -> None:
 
 
 def test_a_password_of_another_name_tells_nothing(tmp_path: Path) -> None:
-    """ACC-32: what an unknown name is checked against is never remembered."""
+    """ACC-32: a check for an unknown name is never cached, even with the password of another name."""
     (tmp_path / "f").write_text(json.dumps({"ada": ENTRIES["ada"]}))
     verifier = PasswordVerifier(lambda: parse_passwords(str(tmp_path / "f")))
 
@@ -216,7 +216,7 @@ def test_a_password_of_another_name_tells_nothing(tmp_path: Path) -> None:
 
 
 def test_hashing_is_bounded_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-33: two at once in threads, 64 waiting, then 503; a request with a token is answered meanwhile."""
+    """ACC-33: two passwords are hashed at a time, 64 wait, others get 503; requests with tokens are not delayed."""
     running = [0, 0]
 
     def slow(hash: str, password: str) -> bool:
@@ -238,7 +238,7 @@ def test_hashing_is_bounded_and_others_go_on(tmp_path: Path, monkeypatch: pytest
             return await api.client.get("/", headers=headers)
 
         async def storm() -> list[Any]:
-            # from many addresses, because one may have fewer guesses checked at once
+            # from many addresses, because the concurrent checks per address are limited
             senders = [(basic(f"n{number}", "x"), f"192.0.2.{number}") for number in range(100)]
             guesses = [asyncio.create_task(get(*sender)) for sender in senders]
             await asyncio.sleep(0.05)
@@ -255,7 +255,7 @@ def test_hashing_is_bounded_and_others_go_on(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_good_password_is_remembered_for_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-33: under a keyed hash, and not beyond a change of the entry."""
+    """ACC-33: it is cached under a keyed hash, at most until its entry changes."""
     checks: list[str] = []
 
     def counted(hash: str, password: str) -> bool:
@@ -290,7 +290,7 @@ def test_a_good_password_is_remembered_for_a_minute(tmp_path: Path, monkeypatch:
 
 
 def typed(*lines: str, arguments: tuple[str, ...] = ("ada", "--role", "writer")) -> tuple[int, str]:
-    """What `annals passwd` ends with and prints, for lines that are typed at a terminal."""
+    """Runs `annals passwd`, and types lines at its terminal. Returns the exit code and the output."""
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "annals", "passwd", *arguments]
     with subprocess.Popen(
@@ -299,9 +299,9 @@ def typed(*lines: str, arguments: tuple[str, ...] = ("ada", "--role", "writer"))
     ) as process:  # fmt: skip
         os.close(follower)
         for line in lines:
-            said = ""
-            while not said.endswith(": "):  # earlier, the terminal would drop what is typed
-                said += os.read(leader, 1000).decode()
+            prompt = ""
+            while not prompt.endswith(": "):  # before the prompt, the terminal would drop the input
+                prompt += os.read(leader, 1000).decode()
             os.write(leader, f"{line}\n".encode())
         assert process.stdout is not None
         out = process.stdout.read()
@@ -310,7 +310,7 @@ def typed(*lines: str, arguments: tuple[str, ...] = ("ada", "--role", "writer"))
 
 
 def test_passwd_prints_an_entry(tmp_path: Path) -> None:
-    """ACC-30, ACC-31: it asks twice; the entry is one that the server takes."""
+    """ACC-30, ACC-31: it asks twice for the password; the server accepts the printed entry."""
     code, out = typed("s3cret", "s3cret")
     assert code == 0 and "s3cret" not in out
     (tmp_path / "f").write_text(out)
@@ -321,5 +321,5 @@ def test_passwd_prints_an_entry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("a:b",), ("console",), ("ada", "--role", "king")])
 def test_passwd_refuses_what_the_server_would(arguments: tuple[str, ...]) -> None:
-    """ACC-14, ACC-15, ACC-34: before it asks."""
+    """ACC-14, ACC-15, ACC-34: before it asks for the password."""
     assert typed(arguments=arguments)[0] == 2

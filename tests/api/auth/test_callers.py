@@ -1,4 +1,4 @@
-"""Who may do what over HTTP: fixed tokens and JWTs name callers with roles."""
+"""Rights over HTTP: fixed tokens and JWTs identify callers with roles."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def positions(url: str) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Bearer", "Basic cmVhZDo=", "Bearer read extra"])
 def test_unknown_callers_get_401(api: Api, store_url: str, authorization: str | None) -> None:
-    # Callers: no or bad token is a 401 that says what is needed, and changes nothing
+    # Callers: no or a bad token is 401 with a challenge, and changes nothing
     before = positions(store_url)
     headers = {} if authorization is None else {"authorization": authorization}
     for method, path in (("GET", "/"), ("PUT", "/dirs/d3"), ("GET", "/none"), ("GET", "/-/metrics"), ("OPTIONS", "/")):
@@ -81,7 +81,7 @@ def test_unknown_callers_get_401(api: Api, store_url: str, authorization: str | 
 
 
 def test_an_admin_can_always_change_the_capabilities(api: Api) -> None:
-    # CAP-5, CAP-10, CAP-13: `null` gives the defaults, with which no writer changes anything any more
+    # CAP-5, CAP-10, CAP-13: `null` restores the default capabilities, with which writers cannot change anything
     api.done("PATCH", "/", {"capabilities": None}, **bearer("write"))
     mutable = {name: {"mutable": True} for name in ("capabilities", "entities", "modelsource")}
     back = {"available": {**mutable, "model": {"mutable": False}}}
@@ -103,7 +103,7 @@ def test_an_admin_can_always_change_the_capabilities(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/-/livez", "/readyz", "/.xregistry", "/.well-known/xregistry"])
 def test_what_is_open(api: Api, path: str) -> None:
-    # probes and discovery come before anybody has a token
+    # probes and discovery need no token
     assert api.send("GET", path).status_code == 200
 
 
@@ -112,7 +112,7 @@ def test_what_is_open(api: Api, path: str) -> None:
     [("read", 200, 403, 403), ("write", 200, 200, 200), ("secret-admin", 200, 200, 200), ("none", 403, 403, 403)],
 )
 def test_roles_for_the_registry(api: Api, store_url: str, token: str, reads: int, writes: int, defines: int) -> None:
-    # Callers: reader, writer (model and capabilities included), admin; refused is refused without a trace
+    # Callers: reader, writer (including model and capabilities), admin; a refused write is not recorded
     before = positions(store_url)
     assert {status(api, token, "GET", path) for path in ("/", "/dirs", "/dirs/d1/files/f", "/export")} == {reads}
     assert status(api, token, "GET", "/-/metrics") == reads
@@ -122,14 +122,14 @@ def test_roles_for_the_registry(api: Api, store_url: str, token: str, reads: int
 
 
 def test_the_caller_is_recorded(api: Api, store_url: str) -> None:
-    # Callers: the name goes into the interaction
+    # Callers: an interaction stores the name of its caller
     api.done("PATCH", "/dirs/d1", {}, **bearer("secret-admin"))
     api.done("PATCH", "/dirs/d1", {}, **bearer("g1"))
     assert [caller for caller, _ in positions(store_url)][-2:] == ["ada", "gina"]
 
 
 def test_a_writer_of_one_group(api: Api, store_url: str) -> None:
-    # Callers: a role for a single Group; a request that names another one is refused as a whole
+    # Callers: with a role for a single Group, a request that also names another Group is refused as a whole
     assert status(api, "g1", "PUT", "/dirs/d1/files/g", {}) == 201
     assert status(api, "g1", "POST", "/dirs", {"d1": {"name": "n"}}) == 200
     assert status(api, "g1", "POST", "/", {"dirs": {"d1": {}}}) == 200
@@ -150,7 +150,7 @@ def test_a_writer_of_one_group(api: Api, store_url: str) -> None:
 
 @pytest.mark.parametrize("token", ["g1", "g1read"])
 def test_what_is_seen_of_a_registry_from_one_group(api: Api, token: str) -> None:
-    # Callers: other Groups are as if they were not there; what is in the Group can be understood
+    # Callers: other Groups do not exist for the caller; model and capabilities are readable
     for path in (
         "/",
         "/dirs",
@@ -162,9 +162,9 @@ def test_what_is_seen_of_a_registry_from_one_group(api: Api, token: str) -> None
         "/capabilities",
     ):
         assert status(api, token, "GET", path) == 200, path
-    there, nowhere = (api.send("GET", f"/dirs/{group}/files/f", **bearer(token)) for group in ("d2", "d9"))
-    assert there.status_code == nowhere.status_code == 404
-    assert there.text.replace("d2", "d9") == nowhere.text
+    hidden, missing = (api.send("GET", f"/dirs/{group}/files/f", **bearer(token)) for group in ("d2", "d9"))
+    assert hidden.status_code == missing.status_code == 404
+    assert hidden.text.replace("d2", "d9") == missing.text
     assert list(api.send("GET", "/dirs", **bearer(token)).json()) == ["d1"]
     assert status(api, token, "GET", "/-/metrics") == 403
 
@@ -190,7 +190,7 @@ def test_tokens_in_a_file(store_url: str, tmp_path: Path) -> None:
     ],
 )
 def test_tokens_that_mean_nothing_are_refused_at_the_start(tokens: str) -> None:
-    # a slip must not leave a registry open
+    # a mistake in the setting must not leave a registry open
     with pytest.raises(ValidationError):
         Settings(tokens=tokens)
 
@@ -227,7 +227,7 @@ def issuing(store_url: str, tmp_path: Path) -> Iterator[Api]:
 
 
 def test_a_jwt_names_a_caller(issuing: Api, store_url: str) -> None:
-    # Callers: the highest of the roles that a claim lists; fixed tokens go on being good
+    # Callers: the highest role in the claim applies; fixed tokens remain valid
     token = issued()
     assert [status(issuing, token, "PUT", "/dirs/d1", {}) for _ in range(2)] == [201, 200]
     assert positions(store_url)[-1][0] == "jo"
@@ -255,7 +255,7 @@ def test_a_jwt_names_a_caller(issuing: Api, store_url: str) -> None:
     ],
 )
 def test_a_jwt_that_is_not_good(issuing: Api, token: str) -> None:
-    # RFC 8725: no other key, algorithm, issuer or audience, and no time but now
+    # RFC 8725: another key, algorithm, issuer or audience is refused, and so is a token that is not valid now
     answer = issuing.send("GET", "/", **bearer(token))
     assert (answer.status_code, answer.headers["www-authenticate"]) == (
         401,
@@ -265,12 +265,12 @@ def test_a_jwt_that_is_not_good(issuing: Api, token: str) -> None:
 
 def key_set(**keys: Any) -> dict[str, Any]:
     """A JWKS of public keys by their ids."""
-    made = {kid: json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key())) for kid, key in keys.items()}
-    return {"keys": [{**key, "kid": kid, "alg": "ES256", "use": "sig"} for kid, key in made.items()]}
+    jwks = {kid: json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key())) for kid, key in keys.items()}
+    return {"keys": [{**key, "kid": kid, "alg": "ES256", "use": "sig"} for kid, key in jwks.items()]}
 
 
 class Issuer(BaseHTTPRequestHandler):
-    """Serves `keys`, or an error where there are none, and counts the looks at them."""
+    """Serves `keys`, or an error without keys, and counts the requests."""
 
     keys: dict[str, Any] | None = None
     looks = 0
@@ -282,11 +282,12 @@ class Issuer(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(self.keys).encode())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Callers: keys at a URL are read when an unknown one turns up, seldom, and kept while the issuer cannot be reached
+    # Callers: an unknown key id causes a fetch of the keys, with a minimum interval; after a failed fetch, the old keys
+    # remain valid
     async def names(tokens: JwtVerifier, *given: str) -> list[str | None]:
         found: list[str | None] = []
         for token in given:
@@ -317,7 +318,7 @@ def test_the_keys_of_an_issuer_are_followed(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("content", [None, "[]", "{", '{"keys": [5]}', '{"keys": 5}', "\ufeff"])
 def test_keys_that_cannot_be_read(content: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # Callers: nobody is known then, and whoever runs the registry is told
+    # Callers: all tokens are refused then, and the log has a warning
     file = tmp_path / "jwks.json"
     if content is not None:
         file.write_text(content)

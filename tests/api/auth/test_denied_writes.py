@@ -1,4 +1,4 @@
-"""The table of refused writes: what is in it and what is not, its bound, and who reads it."""
+"""The table of refused writes: its content, its limit, and who may read it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def api(store_url: str) -> Iterator[Api]:
         yield api
 
 
-def kept(api: Api, query: str = "") -> Any:
-    """The denials, after what is due every few seconds."""
+def stored_denials(api: Api, query: str = "") -> Any:
+    """The stored denials, after a run of the periodic tasks."""
     for task in api.app.state.upkeep._tasks:
         api.runner.run(task())
     return api.send("GET", f"/-/denials{query}", **ADMIN).json()
@@ -53,7 +53,7 @@ def row(status: int, reason: str, method: str = "PUT", path: str = "", **members
 
 
 def test_what_is_kept(api: Api, store_url: str, annals: Annals) -> None:
-    """ACC-116: refused writes with all that is known of their sender, without credential, query and body; no reads."""
+    """ACC-116: refused writes are stored with the known sender, without credential, query and body; reads are not."""
     key = api.send("POST", "/-/keys", {"name": "ci", "role": "reader"}, **ADMIN).json()
     by_key = {"authorization": f"Bearer {key['key']}"}
     guess, password = {"authorization": "Bearer guess-secret"}, {"authorization": basic("ada", "guess-secret")}
@@ -72,7 +72,7 @@ def test_what_is_kept(api: Api, store_url: str, annals: Annals) -> None:
         (GIL, row(404, "hidden", "POST", lookup, **gil)),
     )
     for headers, denied in refused:
-        path = denied["path"].replace("...", "subjects/:.other:s")  # cut as in log lines
+        path = denied["path"].replace("...", "subjects/:.other:s")  # the stored path is shortened as in log lines
         answer = api.send(denied["method"], f"{path}?x=query-secret", {"schema": '"int"'}, **PLACE, **headers)
         assert answer.status_code == denied["status"], (denied, answer.text)
     for method, path, headers in (
@@ -82,7 +82,7 @@ def test_what_is_kept(api: Api, store_url: str, annals: Annals) -> None:
         assert api.send(method, path, **PLACE, **headers).status_code < 500
     assert api.send("PUT", mine, {}, host="evil.example", **ADMIN).status_code == 421
     assert api.send("PUT", mine, {"epoch": "x"}, authorization="Bearer other-secret").status_code == 400
-    found = kept(api)
+    found = stored_denials(api)
     assert [entry.pop("number") for entry in found] == list(range(len(refused), 0, -1))
     assert all(entry.pop("time").startswith("20") for entry in found)
     assert found == [denied for _, denied in reversed(refused)]
@@ -93,17 +93,17 @@ def test_what_is_kept(api: Api, store_url: str, annals: Annals) -> None:
 
 
 def check_no_secrets(store_url: str, key: str) -> None:
-    """ACC-113: no credential, no query and no body is in the table."""
+    """ACC-113: the table has no credential, no query and no body."""
     with closing(DeniedWrites(store_url)) as stored:
         text = repr(stored.read(1000))
     assert not [secret for secret in ("secret", key, "body") if secret in text]
 
 
 def test_who_reads_them(api: Api) -> None:
-    """ACC-116: administrators of the registry, in pages, the newest first."""
+    """ACC-116: administrators of the registry read them in pages, newest first."""
     for number in range(3):
         assert api.send("PUT", f"/dirs/d{number}", {}, **PLACE).status_code == 401
-    assert [entry["path"] for entry in kept(api)] == ["/dirs/d2", "/dirs/d1", "/dirs/d0"]
+    assert [entry["path"] for entry in stored_denials(api)] == ["/dirs/d2", "/dirs/d1", "/dirs/d0"]
     first = api.send("GET", "/-/denials?limit=2", **ADMIN)
     assert first.headers["cache-control"] == "private, no-store"
     assert "http://h/r/-/denials?limit=2&after=2>;rel=next" in first.headers["link"]
@@ -117,7 +117,7 @@ def test_who_reads_them(api: Api) -> None:
 
 
 def test_without_the_setting_there_is_no_table(store_url: str, annals: Annals) -> None:
-    """ACC-116: none are kept by default; the path says so."""
+    """ACC-116: by default, denials are not stored, and the path answers `not_available`."""
     create(store_url)
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         assert api.send("PUT", "/dirs/d", {}).status_code == 401
@@ -134,7 +134,7 @@ def denied(number: int) -> DeniedWrite:
 
 
 def test_the_bound(store_url: str) -> None:
-    """ACC-116: the oldest rows go, also those of other processes; a queue that is full drops what comes."""
+    """ACC-116: the oldest rows are deleted, also those of other processes; a full queue drops new denials."""
     create(store_url)
     with closing(DeniedWrites(store_url, 5)) as one, closing(DeniedWrites(store_url, 5)) as other:
         one.open()
@@ -153,22 +153,22 @@ def test_the_bound(store_url: str) -> None:
 
 
 def test_a_flood_is_limited(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-112, ACC-116: ten a second for a reason, the next row says how many were not kept; reads take no room."""
+    """ACC-112, ACC-116: ten rows a second for a reason; the next row counts the omitted ones; reads do not count."""
     now = [0.0]
     monkeypatch.setattr("annals.api.auth.limits.denials.time.monotonic", lambda: now[0])
     for _ in range(30):
         api.send("GET", "/dirs", authorization="Bearer guess")
     for _ in range(15):
         assert api.send("PUT", "/dirs/d", {}).status_code == 401
-    assert [entry["reason"] for entry in kept(api)] == ["no credential"] * 10
+    assert [entry["reason"] for entry in stored_denials(api)] == ["no credential"] * 10
     now[0] = 1.0
     api.send("PUT", "/dirs/e", {})
-    found = kept(api)
+    found = stored_denials(api)
     assert (len(found), found[0]["path"], found[0]["leftout"]) == (11, "/dirs/e", 5)
 
 
 def test_a_locked_store_delays_no_request(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """ACC-116: requests are answered while another program writes; rows are written afterwards."""
+    """ACC-116: requests are answered while another program locks the store; rows are written afterwards."""
     create(sqlite_url)
     with serving(sqlite_url, tokens=json.dumps(TOKENS), denials_kept=5) as api:
         with create_engine(sqlite_url).connect() as connection:
@@ -177,7 +177,7 @@ def test_a_locked_store_delays_no_request(sqlite_url: str, caplog: pytest.LogCap
             assert api.send("PUT", "/dirs/d", {}).status_code == 401
             assert time.monotonic() - begun < 1
             caplog.set_level(logging.WARNING, "annals")
-            assert kept(api) == []
+            assert stored_denials(api) == []
             assert "denied writes could not be stored" in caplog.text
             connection.exec_driver_sql("ROLLBACK")
-        assert [entry["path"] for entry in kept(api)] == ["/dirs/d"]
+        assert [entry["path"] for entry in stored_denials(api)] == ["/dirs/d"]

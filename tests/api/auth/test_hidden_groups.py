@@ -1,4 +1,4 @@
-"""Groups that a caller does not see: they read as ones that never were, and a write to one tells nothing of it."""
+"""Hidden Groups: they read as ones that never existed, and a refused write reveals nothing about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKENS = {
     "other": {"name": "other", "groups": {"/dirs/shut": "reader"}},
     "none": {"name": "none"},
 }
-#: The same number of characters, so that lengths can be compared.
+#: Names of the same length, so that responses have the same length.
 HIDDEN, NOWHERE = "shut", "gone"
 
 
@@ -42,7 +42,7 @@ def by(token: str, **headers: str) -> dict[str, str]:
 
 
 def without_name(answer: httpx.Response, name: str) -> tuple[int, list[tuple[str, str]], str]:
-    """All that an answer says, but for the name of the Group that it is about."""
+    """Status, headers and body of a response, without the name of its Group."""
     headers = [(key, value.replace(name, "*")) for key, value in answer.headers.items()]
     return answer.status_code, headers, answer.text.replace(name, "*")
 
@@ -98,7 +98,7 @@ def test_a_hidden_entity_reads_as_one_that_never_was(api: Api, path: str) -> Non
 def test_a_write_to_a_hidden_group_is_refused_whether_it_exists_or_not(
     api: Api, token: str, method: str, path: str, body: Any
 ) -> None:
-    # ACC-78, ACC-70: 403 for all doors, by the command
+    # ACC-78, ACC-70: 403 for every kind of request, because the command is checked
     def answer(id: str, **headers: str) -> httpx.Response:
         text = body if body is None or isinstance(body, bytes) else json.dumps(body).replace("ID", id).encode()
         return api.send(method, path.format(id), text, **by(token, **headers))
@@ -134,7 +134,7 @@ def test_metrics_are_for_readers_of_the_registry(api: Api) -> None:
 
 
 def test_an_xref_needs_to_read_its_target_and_reading_follows_it(api: Api) -> None:
-    # ACC-81
+    # ACC-81: an xref to an unreadable target is 403; reading an xref needs no right to its target
     pointer = "/dirs/seen/files/pointer/meta"
     refused = [api.send("PUT", pointer, {"xref": f"/dirs/{id}/files/f"}, **by("part")) for id in (HIDDEN, NOWHERE)]
     assert [answer.status_code for answer in refused] == [403, 403]
@@ -147,7 +147,7 @@ def test_an_xref_needs_to_read_its_target_and_reading_follows_it(api: Api) -> No
 
 
 def test_the_past_is_read_under_the_rights_of_today(store_url: str) -> None:
-    # ACC-80: what a caller could see then does not count
+    # ACC-80: past rights of the caller do not count
     create(store_url)
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         api.done("PUT", "/dirs/seen", {}, **by("root"))
@@ -160,7 +160,7 @@ def test_the_past_is_read_under_the_rights_of_today(store_url: str) -> None:
 
 
 def test_answers_to_a_credential_are_private(api: Api) -> None:
-    # ACC-82: whatever else a cache is told
+    # ACC-82: regardless of the other directives for caches
     position = api.send("GET", "/", **by("root")).headers["annals-position"]
     for path in (
         "/",
@@ -175,13 +175,13 @@ def test_answers_to_a_credential_are_private(api: Api) -> None:
             answer = api.send("GET", path, **headers)
             assert "private" in answer.headers["cache-control"], (path, headers)
             assert {"authorization", "cookie"} <= {part.strip() for part in answer.headers["vary"].lower().split(",")}
-    kept = api.send("GET", f"/dirs/seen?asof={position}", **by("part")).headers["cache-control"]
-    assert kept == "private, max-age=31536000, immutable"
+    directives = api.send("GET", f"/dirs/seen?asof={position}", **by("part")).headers["cache-control"]
+    assert directives == "private, max-age=31536000, immutable"
     assert "private" not in api.send("GET", "/-/livez").headers.get("cache-control", "")
 
 
 def test_equal_tags_mean_equal_bytes_across_callers(api: Api) -> None:
-    # ACC-82: a tag of one caller is no match for what another sees
+    # ACC-82: an entity tag for one caller matches for another only if the bytes are equal
     bodies: dict[tuple[str, str], bytes] = {}
     for path in (
         "/",
@@ -208,7 +208,7 @@ def test_equal_tags_mean_equal_bytes_across_callers(api: Api) -> None:
 def test_a_stream_ends_when_its_reader_has_other_rights(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str, left: dict[str, Any]
 ) -> None:
-    # ACC-83: a stream asks again; its reader comes back with the rights that are left
+    # ACC-83: a stream checks the rights of its reader again, and sends nothing after they have changed
     for module in (feeds, rights_check):
         monkeypatch.setattr(module, "RIGHTS_SECONDS", 0.05)
     monkeypatch.setattr(watched_files, "CHECK_SECONDS", 0.05)

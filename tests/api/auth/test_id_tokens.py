@@ -1,4 +1,4 @@
-"""ID tokens of the provider that the command line sends as bearer tokens (ACC-50)."""
+"""ID tokens of the provider, which the command line sends as bearer tokens (ACC-50)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settings_of(provider: HostileProvider) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def api(provider: HostileProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """One that also knows JWTs of the same issuer for another audience."""
+    """A registry that also accepts JWTs of the same issuer for another audience."""
     folder: Path = tmp_path_factory.mktemp("registry")
     (folder / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
     jwts: dict[str, Any] = {"jwt_keys": str(folder / "jwks.json"), "jwt_issuer": provider.issuer, "jwt_audience": "api"}
@@ -62,7 +62,7 @@ def api(provider: HostileProvider, tmp_path_factory: pytest.TempPathFactory) -> 
     ],
 )
 def test_claims(api: Api, provider: HostileProvider, changes: dict[str, Any], status: int) -> None:
-    """ACC-50, ACC-52: for the client of the command line only, and not for that of the pages."""
+    """ACC-50, ACC-52: the audience must be the client of the command line, not the client of the web UI."""
     token = id_token(claims_of(provider, "n", **{"aud": CLI, "role": "reader", **changes}))
     answer = api.send("GET", "/-/whoami", authorization=f"Bearer {token}")
     assert answer.status_code == status, answer.text
@@ -73,7 +73,7 @@ def test_claims(api: Api, provider: HostileProvider, changes: dict[str, Any], st
 
 @pytest.mark.parametrize("damage", ["signature", "alg", "text"])
 def test_forged_tokens(api: Api, provider: HostileProvider, damage: str) -> None:
-    """ACC-20: the claims decide who checks a token, and the signature whether it is good."""
+    """ACC-20: the claims select the verifier of a token, and the verifier checks the signature."""
     claims = claims_of(provider, "n", aud=CLI, role="admin")
     other = id_token({**claims, "x": 1}).rpartition(".")[2]
     token = {
@@ -85,7 +85,7 @@ def test_forged_tokens(api: Api, provider: HostileProvider, damage: str) -> None
 
 
 def test_without_other_authenticators(provider: HostileProvider, sqlite_url: str) -> None:
-    """ACC-18, ACC-50: the token is then what a 401 asks for; without the setting, nobody can send one."""
+    """ACC-18, ACC-50: ID tokens alone cause the challenge Bearer; without the setting, they are refused."""
     create(sqlite_url)
     authorization = f"Bearer {id_token(claims_of(provider, 'n', aud=CLI, role='writer'))}"
     with serving(sqlite_url, **settings_of(provider)) as api:
@@ -96,7 +96,7 @@ def test_without_other_authenticators(provider: HostileProvider, sqlite_url: str
 
 
 def test_a_provider_that_is_down(provider: HostileProvider, sqlite_url: str) -> None:
-    """ACC-51: its tokens get 502 while its keys are not known; others are read."""
+    """ACC-51: tokens of the provider are 502 until its keys are known; other credentials work."""
     create(sqlite_url)
     down = "http://127.0.0.1:9"
     token = id_token({**claims_of(provider, "n", aud=CLI), "iss": down})

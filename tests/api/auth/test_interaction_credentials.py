@@ -1,4 +1,4 @@
-"""What an interaction keeps of the credential of its request: shown wherever it is, proved, and copied with the log."""
+"""An interaction stores authenticator and key id of its request: in all views of it, in hashes, in copied logs."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def last_interaction(api: Api) -> Any:
 
 
 def test_each_authenticator(api: Api, store_url: str, tmp_path: Path, annals: Annals) -> None:
-    """ACC-115: the authenticator and the key's id are kept with the interaction, and shown and proved with it."""
-    api.now = datetime.now(UTC)  # sessions have the clock of the machine
+    """ACC-115: all views of an interaction have its authenticator and key id, and the hashes of the log cover them."""
+    api.now = datetime.now(UTC)  # sessions use the clock of the machine
     key = api.send("POST", "/-/keys", {"name": "ci", "role": "writer"}, **ADMIN).json()
     certificate = Authority(tmp_path / "authority").issue("ci", "/CN=ci/O=Example")
     headers = {
@@ -86,14 +86,14 @@ def test_each_authenticator(api: Api, store_url: str, tmp_path: Path, annals: An
         assert (f"<dt>API key</dt><dd><code>{key['id']}</code>" in page) == ("keyid" in expected)
         printed = annals("log", "history", f"/dirs/d{number}", "--database", store_url).out
         assert printed.rstrip("\n").endswith("\t" + " ".join((*expected.values(),)[1:]))
-    assert "authenticator" not in api.send("GET", "/-/interactions?limit=1", **ADMIN).json()[0]  # of the console
+    assert "authenticator" not in api.send("GET", "/-/interactions?limit=1", **ADMIN).json()[0]  # console
     csv = api.send("GET", "/-/interactions?format=csv&order=desc&limit=1", **ADMIN).text.split("\r\n")
     assert (csv[0].split(",")[-2:], csv[1].split(",")[-2:]) == (["authenticator", "keyid"], ["certificate", ""])
     check_log(api, store_url)
 
 
 def check_log(api: Api, store_url: str) -> None:
-    """The lines of the log have the facts, a copy reads them, and both proofs cover them."""
+    """The log has authenticator and key id, a copy reads them, and both verifications detect changes of them."""
     lines = api.send("GET", "/-/log", **LINES).content.splitlines()
     last = api.send("GET", "/-/log/head", **ADMIN).json()
     assert checked(lines) == f"{last['position']} events, chain {last['chain']}, state {last['state']}\n"
@@ -112,7 +112,7 @@ def check_log(api: Api, store_url: str) -> None:
 
 
 def test_without_a_credential_nothing_is_added(store_url: str) -> None:
-    """ACC-115: an open registry keeps and sends what it did before."""
+    """ACC-115: without authenticators, interactions have no members about credentials."""
     create(store_url)
     with serving(store_url) as api:
         api.done("PUT", "/dirs/d", {})

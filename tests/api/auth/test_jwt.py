@@ -1,4 +1,4 @@
-"""JWTs: whatever they say, they name a caller or are refused, and their keys come in bounded time and size."""
+"""Every JWT identifies a caller or is refused, and keys are fetched within limits of time and size."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def jwk(key: Any, kid: str | None = "k", **more: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The key of an issuer."""
+    """A file with the public key of an issuer."""
     found = tmp_path_factory.mktemp("jwks") / "jwks.json"
     found.write_text(json.dumps({"keys": [jwk(KEY)]}))
     return found
@@ -85,12 +85,12 @@ def bearer(**claims: Any) -> RequestCredential:
 
 
 def each(name: str, *values: Any) -> Iterator[dict[str, Any]]:
-    """Claims, or members of a header, that have one of some values each."""
+    """For each value, claims or a header with this value of the member `name`."""
     return ({name: value} for value in values)
 
 
 def named(tokens: JwtVerifier, token: str) -> Caller | None:
-    """Whom a token names; None where it is refused."""
+    """The caller that a token identifies, or None if it is refused."""
     try:
         found = asyncio.run(tokens.identify(RequestCredential(Scheme.BEARER, token)))
     except InvalidCredential:
@@ -98,7 +98,7 @@ def named(tokens: JwtVerifier, token: str) -> Caller | None:
     return found.caller if found else None
 
 
-#: When tests are collected; those that need them may run much later.
+#: The time when tests are collected; they may run much later.
 NOW: Final = time.time()
 DAY: Final = 86_400
 _GOOD: Final[tuple[dict[str, Any], ...]] = (
@@ -112,7 +112,7 @@ _GOOD: Final[tuple[dict[str, Any], ...]] = (
     {"sub": "consoles"},
     {"more": [[[[[[[[[0]]]]]]]]]},
 )
-#: What ACC-14, ACC-15 and ACC-22 to ACC-24 refuse.
+#: Claims that ACC-14, ACC-15 and ACC-22 to ACC-24 refuse.
 _BAD: Final[tuple[dict[str, Any], ...]] = (
     *each("exp", ..., True, "9999999999", None, 10**400, -1, 253402300800, [], {}, NOW - 31),
     *each("nbf", True, "0", None, -1, 10**400, NOW + DAY, {}),
@@ -135,7 +135,7 @@ def test_claims_that_name_a_caller(tokens: JwtVerifier, claims: dict[str, Any]) 
 
 @pytest.mark.parametrize("claims", _BAD)
 def test_claims_that_are_refused(tokens: JwtVerifier, claims: dict[str, Any]) -> None:
-    """ACC-14, ACC-15, ACC-22, ACC-23, ACC-24: refused, whoever signed them."""
+    """ACC-14, ACC-15, ACC-22, ACC-23, ACC-24: they are refused despite a valid signature."""
     assert named(tokens, token(**claims)) is None
 
 
@@ -159,7 +159,7 @@ def test_claims_that_are_refused(tokens: JwtVerifier, claims: dict[str, Any]) ->
     ],
 )
 def test_claims_of_roles(tokens: JwtVerifier, claims: dict[str, Any], role: Role | None, groups: Any) -> None:
-    """ACC-25: another type, or one bad entry, gives no role and is no error."""
+    """ACC-25: a claim with a wrong type or an invalid entry gives no role and no error."""
     assert named(tokens, token(**claims)) == Caller("jo", role, groups)
 
 
@@ -171,13 +171,13 @@ def test_claims_of_roles(tokens: JwtVerifier, claims: dict[str, Any], role: Role
     ],
 )
 def test_headers_that_do_not_matter(tokens: JwtVerifier, header: dict[str, Any]) -> None:
-    """ACC-21: a key or its place in a token is ignored."""
+    """ACC-21: keys and URLs of keys in the header are ignored."""
     payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
     assert named(tokens, signed(payload, **header)) is not None
 
 
 def _with_header(**header: Any) -> str:
-    """A token whose header is made by hand, with a signature that fits it."""
+    """A token with any header and a valid signature."""
     parts = ({"alg": "ES256", "kid": "k", **header}, {**CLAIMS, "exp": NOW + DAY})
     text = b".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
     signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(text, KEY)
@@ -197,7 +197,7 @@ def _with_header(**header: Any) -> str:
     ids=str,
 )
 def test_headers_that_are_refused(tokens: JwtVerifier, header: dict[str, Any]) -> None:
-    """ACC-20, ACC-21, ACC-22."""
+    """ACC-20, ACC-21, ACC-22: such headers are refused despite a valid signature."""
     assert named(tokens, _with_header(**header)) is None
     assert named(tokens, _with_header()) is not None
 
@@ -221,7 +221,7 @@ _DEEP = st.integers(1, 3000).map(lambda depth: b'{"exp": 1, "role": ' + b"[" * d
 
 @pytest.fixture(scope="module")
 def statuses(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], int]]:
-    """Asks a registry with a token."""
+    """Sends a request with a token to a registry, and returns the status."""
     url = f"sqlite:///{tmp_path_factory.mktemp('store')}/annals.db"
     create(url)
     with (
@@ -247,7 +247,7 @@ def test_no_claims_are_an_error_of_the_server(
 def test_no_bytes_are_an_error_of_the_server(
     statuses: Callable[[str], int], payload: bytes, header: dict[str, Any]
 ) -> None:
-    """ACC-26: nor what is no claims at all, nor any header."""
+    """ACC-26: payloads that are not JSON, and any headers."""
     assert statuses(signed(payload)) == 401
     text = base64.urlsafe_b64encode(json.dumps({"alg": "ES256", **header}).encode()).rstrip(b"=").decode()
     assert statuses(f"{text}.{text}.{text}") == 401
@@ -260,7 +260,7 @@ def test_no_bytes_are_an_error_of_the_server(
 
 @pytest.mark.parametrize("name", ["console", "CONSOLE", "Anyone", "system", "anonymous", "link:x", "links/x", "key:x"])
 def test_fixed_tokens_have_no_reserved_names(name: str) -> None:
-    """ACC-14, ACC-15: such a file is refused at the start, with one line that says what is wrong."""
+    """ACC-14, ACC-15: such a setting is refused, and the error names the rule."""
     with pytest.raises(ValidationError, match=f'the name "{name}" is reserved'):
         Settings(tokens=json.dumps({"t": {"name": name, "role": "admin"}}))
     with pytest.raises(ValidationError, match="the name of a caller"):
@@ -269,7 +269,7 @@ def test_fixed_tokens_have_no_reserved_names(name: str) -> None:
 
 @given(st.text(max_size=140))
 def test_names(name: str) -> None:
-    """ACC-14: what may be a name can be written, in UTF-8 and in any database."""
+    """ACC-14: every accepted name can be stored in UTF-8 and in any database."""
     with suppress(ValueError):
         assert check_name(name).encode().decode() == name and "\0" not in name and 0 < len(name) <= 128
 
@@ -302,14 +302,14 @@ _P384: Final = ec.generate_private_key(ec.SECP384R1())
     ],
 )
 def test_what_keys_may_be_used_with(key: dict[str, Any], usable: set[str]) -> None:
-    """ACC-20: what fits the type of the key and its `alg`; never a shared secret, or an RSA key below 2048 bits."""
+    """ACC-20: the algorithms that match the type of the key and its `alg`; no shared secret, no RSA below 2048 bits."""
     found = parse_key_set(json.dumps({"keys": [key, jwk(KEY, "other")]}).encode())
     assert {algorithm for id, algorithm in found if id != "other"} == usable
 
 
 @pytest.mark.parametrize(("algorithm", "key"), [("PS256", _RSA), ("RS512", _RSA), ("EdDSA", _ED), ("ES384", _P384)])
 def test_each_kind_of_key(tmp_path: Path, algorithm: str, key: Any) -> None:
-    """ACC-20, ACC-21: with an id, and without where there is one key only."""
+    """ACC-20, ACC-21: a token may omit the key id if there is only one key."""
     (tmp_path / "jwks").write_text(json.dumps({"keys": [jwk(key)]}))
     tokens = JwtVerifier(IssuerKeys(str(tmp_path / "jwks")), ClaimSettings("i", "a"))
     payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
@@ -322,7 +322,7 @@ def _answer(body: bytes, head: str = "200 OK", more: str = "") -> bytes:
 
 
 _SET: Final = json.dumps({"keys": [jwk(KEY)]}).encode()
-#: What an issuer sends, and for how many seconds it waits between two bytes.
+#: The response of an issuer, and its pause in seconds between two bytes; negative: only between bytes of the body.
 _BROKEN: Final[dict[str, tuple[bytes, float]]] = {
     "a dripping head": (_answer(_SET), 0.5),
     "a dripping body": (_answer(_SET), -0.5),
@@ -338,13 +338,13 @@ _BROKEN: Final[dict[str, tuple[bytes, float]]] = {
 
 @contextmanager
 def issuer(content: bytes, pause: float = 0.0) -> Iterator[tuple[str, list[float]]]:
-    """The URL of a server that sends bytes to everybody, and when it was asked. pause: below 0 for the body only."""
-    asked: list[float] = []
+    """The URL of a server that sends these bytes to every client, and the times of requests. pause: as in `_BROKEN`."""
+    request_times: list[float] = []
 
     def serve(connection: socket.socket) -> None:
         with connection, suppress(OSError):
             connection.recv(65536)
-            asked.append(time.monotonic())
+            request_times.append(time.monotonic())
             slow = content
             if pause < 0:
                 head, _, slow = content.partition(b"\r\n\r\n")
@@ -360,37 +360,37 @@ def issuer(content: bytes, pause: float = 0.0) -> Iterator[tuple[str, list[float
 
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/keys", asked
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/keys", request_times
 
 
 @pytest.mark.parametrize("broken", _BROKEN)
 def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptureFixture) -> None:
-    """ACC-27: 5 s in all, 256 KiB, 100 keys, no redirect; then nobody is known, and the log says why."""
-    with issuer(*_BROKEN[broken]) as (url, asked):
+    """ACC-27: 5 s in all, 256 KiB, 100 keys, no redirect; else all tokens are refused, and the reason is logged."""
+    with issuer(*_BROKEN[broken]) as (url, request_times):
         began = time.monotonic()
         assert (
             named(JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a")), token()) is None
         )
-        assert time.monotonic() - began < 8 and len(asked) == 1
+        assert time.monotonic() - began < 8 and len(request_times) == 1
     assert len([record for record in caplog.records if url in record.getMessage()]) == 1
 
 
 def test_key_fetches_are_shared_and_do_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-27, ACC-28: requests wait for one look together, and only those whose key is missing."""
-    with issuer(_answer(_SET), pause=0.002) as (url, asked):
+    """ACC-27, ACC-28: waiting requests share one fetch, and only requests with an unknown key wait."""
+    with issuer(_answer(_SET), pause=0.002) as (url, request_times):
         tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a"))
 
         async def several() -> None:
             first = [tokens.identify(bearer(jti=number)) for number in range(9)]
             assert {found.caller.name for found in await asyncio.gather(*first) if found} == {"jo"}
-            assert len(asked) == 1
+            assert len(request_times) == 1
             monkeypatch.setattr("annals.api.auth.jwt_keys.MAX_REFRESH_SECONDS", -1.0)
             began = time.monotonic()
             assert (await tokens.identify(bearer(jti=10))) is not None
             waited = time.monotonic() - began
-            with pytest.raises(InvalidCredential):  # waits for the look that has begun
+            with pytest.raises(InvalidCredential):  # waits for the fetch that is running
                 await tokens.identify(RequestCredential(Scheme.BEARER, signed(b"{}", kid="another")))
-            assert waited < time.monotonic() - began and len(asked) == 2
+            assert waited < time.monotonic() - began and len(request_times) == 2
 
         asyncio.run(several())
 
@@ -407,7 +407,7 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
                 setattr(keys, name, last - seconds)
         await keys.find("k", "ES256")
         assert keys._load_task is not None
-        await keys._load_task  # in the background
+        await keys._load_task  # the fetch runs in the background
         return await keys.find("k", "ES256") is not None
 
     async def days() -> list[bool]:
@@ -425,13 +425,13 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("url", ["http://keys.example/jwks", "http://10.0.0.1/jwks", "http:///jwks"])
 def test_keys_come_through_tls_or_from_this_machine(url: str) -> None:
-    """ACC-27: such a setting is refused."""
+    """ACC-27: other URLs are refused as settings."""
     with pytest.raises(ValidationError, match="name a file, an https URL, or an http URL of"):
         Settings(jwt_keys=url)
 
 
 def test_tokens_of_a_removed_key_are_refused(tmp_path: Path) -> None:
-    """ACC-28: within 11 min: the keys are read each 10 min, and a check by keys that have changed is forgotten."""
+    """ACC-28: keys are fetched every 10 minutes, and cached checks are dropped when the keys change."""
     file = tmp_path / "jwks"
     file.write_text(json.dumps({"keys": [jwk(KEY), jwk(_P384, "other")]}))
     keys = IssuerKeys(str(file))
@@ -460,7 +460,7 @@ def test_tokens_of_a_removed_key_are_refused(tmp_path: Path) -> None:
 
 
 def test_checks_are_remembered(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-29: for a minute, never beyond `exp`, and up to 1,024 of them."""
+    """ACC-29: at most 1,024 checks are cached, each for a minute, and never beyond `exp`."""
     tokens = JwtVerifier(IssuerKeys(str(file)), ClaimSettings("i", "a"))
     checked: list[str] = []
     verify = tokens._verify
@@ -495,7 +495,7 @@ def test_checks_are_remembered(file: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_claim_with_the_name(file: Path) -> None:
-    """ACC-14, ACC-15: another claim than `sub`, under the same rules."""
+    """ACC-14, ACC-15: a configured claim other than `sub` has the same rules."""
     tokens = JwtVerifier(IssuerKeys(str(file)), ClaimSettings("i", "a", name="person.login"))
     found = named(tokens, token(person={"login": "ada"}))
     assert found is not None and found.name == "ada"

@@ -1,4 +1,4 @@
-"""Failed attempts, rates, and what is counted and logged of requests that are refused."""
+"""Limits of failed attempts and rates, and metrics and log lines of refused requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOOD = {"authorization": "Bearer t"}
 
 
 class Attempts:
-    """Failures with a clock."""
+    """Failed attempts with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,7 +47,7 @@ class Attempts:
 
 
 def test_failures_of_a_name() -> None:
-    """ACC-110: five in five minutes by address and name, known or not; other names and addresses are not concerned."""
+    """ACC-110: five in five minutes by address and name; other names and addresses are not affected."""
     attempts = Attempts()
     attempts.fail(4, "192.0.2.1", "ada")
     assert attempts.wait("192.0.2.1", "ada") == 0
@@ -61,7 +61,7 @@ def test_failures_of_a_name() -> None:
 
 
 def test_failures_of_an_address() -> None:
-    """ACC-110: fifty by address, whatever the names are."""
+    """ACC-110: fifty by address, regardless of the names."""
     attempts = Attempts()
     for number in range(49):
         attempts.fail(1, "192.0.2.1", f"n{number}")
@@ -84,14 +84,14 @@ def test_failures_of_an_address() -> None:
     ],
 )
 def test_networks_of_ipv6(address: str, other: str, same: bool) -> None:
-    """ACC-110: a client of IPv6 has a whole /64."""
+    """ACC-110: addresses of an IPv6 network (/64) count as one client."""
     attempts = Attempts()
     attempts.fail(50, address)
     assert (attempts.wait(other) > 0) == same
 
 
 def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-110: 10,000 entries, and a name of any length takes bounded memory."""
+    """ACC-110: at most 10,000 entries are stored, with at most 256 characters of a name."""
     assert MAX_ENTRIES == 10_000
     monkeypatch.setattr(failed_attempts, "MAX_ENTRIES", 100)
     attempts = Attempts()
@@ -112,7 +112,7 @@ def api(sqlite_url: str, tmp_path: Path) -> Iterator[Api]:
 
 
 def test_too_many_attempts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-110: 429 before any hashing, the same for unknown names; by the address that trusted proxies report."""
+    """ACC-110: 429 before any hashing, also for unknown names; by the address that trusted proxies report."""
     hashed: list[str] = []
 
     def refuse(hash: str, password: str) -> bool:
@@ -145,7 +145,7 @@ def test_too_many_attempts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_guesses_at_the_same_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-110: five of them count, so a good one among the others tells nothing."""
+    """ACC-110: only five are checked, so a right password among the others is not detected."""
 
     def check(hash: str, password: str) -> bool:
         time.sleep(0.005)
@@ -164,7 +164,7 @@ def test_guesses_at_the_same_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_no_body_is_read(api: Api) -> None:
-    """ACC-114: of requests that are refused for their sender; the answer comes at once."""
+    """ACC-114: a request that is 401 or 429 is answered before its body is read."""
 
     async def status(authorization: str, path: str) -> int:
         sent: list[Any] = []
@@ -191,7 +191,7 @@ def test_no_body_is_read(api: Api) -> None:
 
 
 def test_rates() -> None:
-    """Reads and writes of a caller are counted apart; one second's requests may come at once."""
+    """Reads and writes of a caller are counted separately; the requests of one second may arrive at the same time."""
     now = [0.0]
     rates = RequestRates(10, 0.5, lambda: now[0])
 
@@ -216,7 +216,7 @@ def test_rates() -> None:
 
 
 def test_rates_over_http(sqlite_url: str) -> None:
-    """429 with the rate and Retry-After, by caller; anonymous callers by address; each API in its own form."""
+    """429 with the rate and Retry-After, by address for anonymous callers; Confluent's API has the same limits."""
     create(sqlite_url)
     options: dict[str, Any] = {"rate_writes": 2, "trusted_proxies": "127.0.0.1"}
     with serving(sqlite_url, **options) as api:
@@ -242,7 +242,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 def test_denials_are_logged_and_counted(api: Api, caplog: pytest.LogCaptureFixture) -> None:
-    """ACC-111, ACC-112: one line each, with a failed name only if it is known."""
+    """ACC-111, ACC-112: one line for each denial, with the name of a failed sign-in only if the name exists."""
     caplog.set_level(logging.INFO, "annals")
     place = {"x_forwarded_for": "192.0.2.9"}
     jo = basic("jörg", "pässwörd:€")
@@ -280,7 +280,7 @@ def test_denials_are_logged_and_counted(api: Api, caplog: pytest.LogCaptureFixtu
 
 
 def test_lines_are_bounded(api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-112: ten a second for each reason; the next line says how many had none."""
+    """ACC-112: ten a second for each reason; the next line has the number of omitted lines."""
     now = [100.0]
     monkeypatch.setattr("annals.api.auth.limits.denials.time.monotonic", lambda: now[0])
     for number in range(30):
@@ -293,7 +293,7 @@ def test_lines_are_bounded(api: Api, caplog: pytest.LogCaptureFixture, monkeypat
 def test_credentials_are_nowhere(
     sqlite_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ACC-113: after a run with good and bad credentials no log, table, metric, answer or export holds one."""
+    """ACC-113: after good and bad credentials, no log, table, metric, response or export contains a credential."""
     caplog.set_level(logging.DEBUG)
     create(sqlite_url)
     marker = "Mark3rSecret"
@@ -341,7 +341,7 @@ def test_credentials_are_nowhere(
 
 
 def test_many_guesses_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-110: those that are being checked count already, by name and by address; another address is not concerned."""
+    """ACC-110: running checks count as failures, by name and by address; other addresses are not affected."""
     hashed: list[str] = []
 
     def check(hash: str, password: str) -> bool:
@@ -358,17 +358,17 @@ def test_many_guesses_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None
         ]
         return [answer.status_code for answer in await asyncio.gather(*requests)]
 
-    # one name: five of a hundred guesses are checked, and one from elsewhere is not kept waiting behind the others
+    # one name: five of a hundred guesses are checked, and a request from another address does not wait for the others
     guesses = [("ada", f"guess{number}", "192.0.2.1") for number in range(100)]
     statuses = api.runner.run(send_all([*guesses, ("ada", "right", "192.0.2.2")]))
     assert (len(hashed), statuses[-1], set(statuses[:-1]) <= {401, 429}) == (6, 200, True)
     assert statuses.count(429) >= 95
-    # many names: fifty, and the queue has room for others; the good password is remembered
+    # many names: fifty are checked, and the queue has room for other addresses; the cached good password is not hashed
     hashed.clear()
     names = [(f"name{number}", "guess", "192.0.2.3") for number in range(200)]
     statuses = api.runner.run(send_all([*names, ("ada", "right", "192.0.2.4")]))
     assert (len(hashed), statuses[-1], 503 in statuses) == (50, 200, False)
-    # the same good credential many times is one check
+    # many requests with the same good credential all succeed
     hashed.clear()
     assert set(api.runner.run(send_all([("ada", "right", "192.0.2.5")] * 100))) == {200}
 
@@ -384,7 +384,7 @@ FACADE_PATHS: Final = {
     ),
     "POST": ("/compat/confluent/subjects/:.shut:s",),
 }
-#: What is not there, or is refused, for other reasons.
+#: Paths that are 404 for other reasons.
 OTHER_FACADE_PATHS: Final = {
     "GET": (
         "/compat/schemaregistry/v0.2/schemagroups/seen/schemas/none",
@@ -400,7 +400,7 @@ OTHER_FACADE_PATHS: Final = {
 
 
 def test_reads_of_hidden_groups_by_other_doors_are_counted(sqlite_url: str) -> None:
-    """ACC-111: on the façades and on pages, by the Group that a path or a subject names."""
+    """ACC-111: reads of hidden Groups through the legacy APIs, Confluent's API and pages, by the Group in the path."""
     callers = {"part": {"name": "part", "groups": {"/schemagroups/seen": "reader"}}}
     create(sqlite_url, default_source())
     with serving(sqlite_url, tokens=json.dumps(json.loads(TOKENS) | callers)) as api:
@@ -428,7 +428,7 @@ def test_reads_of_hidden_groups_by_other_doors_are_counted(sqlite_url: str) -> N
 
 @pytest.mark.parametrize("path", ["/dirs/shut", "/dirs/nowhere", "/-/history/dirs/shut", "/dirs/shut/files/f$details"])
 def test_reads_of_hidden_groups_are_counted(sqlite_url: str, path: str) -> None:
-    """ACC-111: whether the Group exists or not; the caller gets the same 404, and other 404s are not counted."""
+    """ACC-111: whether the Group exists or not; other 404s are not counted."""
     callers = {"part": {"name": "part", "groups": {"/dirs/seen": "reader"}}}
     create(sqlite_url)
     with serving(sqlite_url, tokens=json.dumps(json.loads(TOKENS) | callers)) as api:

@@ -1,4 +1,4 @@
-"""No operation of any OpenAPI document works without a credential, but for those that are open to all."""
+"""No operation of any OpenAPI document works without a credential, except for the public ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.registries.get_routes import DOCUMENTS
 from tests.support.serving import serving
 
 ADMIN: Final = {"Authorization": "Bearer root"}
-#: Headers without a credential that counts.
+#: Headers without a valid credential.
 BAD: Final[tuple[dict[str, str], ...]] = (
     {},
     {"Authorization": "Bearer wrong"},
     {"Authorization": "Basic cm9vdDp3cm9uZw=="},
 )
-#: What everybody may ask for: health, discovery and consents, which have a secret in their path (ACC-17), and to look
-#: whether the other side of a link has changed (LEG-914).
+#: Public operations: health, discovery and consents, which have a secret in their path (ACC-17), and the operations
+#: through which a registry reports to a link that it has changed (LEG-914).
 OPEN: Final = {
     *("GET /-/livez", "GET /livez", "GET /-/readyz", "GET /readyz"),
     *("GET /.xregistry", "GET /.well-known/xregistry"),
@@ -50,10 +50,10 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
         yield client
 
 
-@pytest.mark.timeout(300)  # most of it goes into making requests up
+@pytest.mark.timeout(300)  # most of the time is for generating requests
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_operations_need_a_credential(client: httpx.Client, document: str) -> None:
-    """ACC-11, ACC-17, ACC-18: without one, and with a bad one, each operation is refused with a challenge."""
+    """ACC-11, ACC-17, ACC-18: with no or a bad credential, each operation is refused with a challenge."""
     described = client.get(document, headers=ADMIN).json() | {"security": [{"bearer": []}]}
     url = str(client.base_url).rstrip("/") + DOCUMENTS[document]
     for operation in schemathesis.openapi.from_dict(described).get_all_operations():
@@ -64,13 +64,13 @@ def test_operations_need_a_credential(client: httpx.Client, document: str) -> No
 
 
 def statuses_without_credential(operation: Any, url: str) -> set[int]:
-    """The statuses of requests of an operation with no credential or a bad one. url: of its API."""
+    """The statuses of requests of an operation with no or a bad credential. url: the URL of its API."""
     statuses = set()
 
     @repeatable(8)
     @given(operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE))
     def ask(case: Any) -> None:
-        # One address may send few bad credentials (ACC-110).
+        # The number of bad credentials per address is limited (ACC-110).
         case.headers = {**(case.headers or {}), "X-Forwarded-For": f"2001:db8:0:{next(_ADDRESSES):x}::1"}
         for headers in BAD:
             answer = case.call(base_url=url, headers=headers)

@@ -1,4 +1,4 @@
-"""Sessions without a server: the tokens of a provider that they keep, and how many a caller has."""
+"""Sessions without a server: stored tokens of the provider, and the limit of sessions per caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADA: Final = Identity(Caller("ada", Role.READER), PROVIDER)
 
 
 class Provider:
-    """One that confirms everybody whose refresh token it has given."""
+    """A provider that accepts its own refresh token."""
 
     async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
         assert refresh_token == TOKENS.refresh_token
@@ -34,7 +34,7 @@ class Provider:
 
 
 class Clock:
-    """Seconds since 1970, as a test says."""
+    """Seconds since 1970; the test sets them."""
 
     now = 1_000_000.0
 
@@ -68,7 +68,7 @@ def caller(sessions: Sessions, cookie: str) -> Caller | None:
 
 
 def test_the_id_token_comes_back_at_sign_out(store: SessionStore) -> None:
-    """ACC-57: once, with the way the session began."""
+    """ACC-57: the first sign-out returns the ID token and the authenticator of the session."""
     sessions = opened(store, Clock(), KEY)
     cookie = asyncio.run(sessions.begin(ADA, TOKENS))
     assert asyncio.run(sessions.end(cookie)) == (PROVIDER, TOKENS.id_token)
@@ -76,13 +76,13 @@ def test_the_id_token_comes_back_at_sign_out(store: SessionStore) -> None:
 
 
 def test_without_a_master_key_no_token_is_kept(store: SessionStore) -> None:
-    """ACC-56: tokens are kept encrypted or not at all."""
+    """ACC-56: tokens are stored encrypted or not at all."""
     sessions = opened(store, Clock())
     assert asyncio.run(sessions.end(asyncio.run(sessions.begin(ADA, TOKENS)))) == (PROVIDER, "")
 
 
 def test_an_id_token_alone_does_not_make_a_session_longer(store: SessionStore) -> None:
-    """ACC-56: what nobody can ask the provider about lasts an hour."""
+    """ACC-56: without a refresh token, a session lasts an hour."""
     clock = Clock()
     sessions = opened(store, clock, KEY)
     cookie = asyncio.run(sessions.begin(ADA, ProviderTokens(id_token="an ID token")))
@@ -93,14 +93,14 @@ def test_an_id_token_alone_does_not_make_a_session_longer(store: SessionStore) -
 
 
 def test_tokens_of_another_session_do_not_open(store: SessionStore) -> None:
-    """ACC-56: a row that somebody copies over another one gives no tokens."""
+    """ACC-56: tokens that are copied into the row of another session cannot be decrypted."""
     vault = Vault([KEY])
     assert unseal_tokens(vault, "one", *seal_tokens(vault, "one", TOKENS)) == TOKENS
     assert unseal_tokens(vault, "other", *seal_tokens(vault, "one", TOKENS)) is None
 
 
 def test_sessions_of_one_caller_are_bounded(store: SessionStore) -> None:
-    """ACC-54: a sign-in in a loop ends its own sessions, those used longest ago, and nobody else's."""
+    """ACC-54: beyond the limit, a sign-in ends the least recently used session of the same caller."""
     clock = Clock()
     sessions = opened(store, clock)
     other = asyncio.run(sessions.begin(Identity(Caller("jo"), "jwt")))
@@ -119,7 +119,7 @@ def test_sessions_of_one_caller_are_bounded(store: SessionStore) -> None:
 
 
 def test_the_table_of_an_older_program(store_url: str) -> None:
-    """ACC-54: its sessions end, because they do not say whose they are; sign-ins work."""
+    """ACC-54: a table of sessions from an older program is replaced; sign-ins work."""
     create(store_url)
     engine = create_engine(store_url)
     with engine.begin() as connection:

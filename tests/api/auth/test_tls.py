@@ -1,4 +1,4 @@
-"""TLS of the server, and callers by certificate, with certificates of `openssl`."""
+"""TLS of the server, and authentication by client certificate, with certificates of `openssl`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def issued(authority: Authority) -> dict[str, Issued]:
-    """The certificate of the server, and those of clients."""
+    """Certificates of the server and of clients."""
     other = Authority(authority.folder / "other", "other")
     return {
         "server": authority.issue("server", "/CN=server", "IP:127.0.0.1"),
@@ -60,7 +60,7 @@ def issued(authority: Authority) -> dict[str, Issued]:
 def served(
     authority: Authority, issued: dict[str, Issued], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Served, Path]]:
-    """A server with TLS that asks for certificates, and its folder."""
+    """A server with TLS that requests client certificates, and its folder."""
     home = tmp_path_factory.mktemp("served")
     (home / "clients.json").write_text(json.dumps(CLIENTS))
     for number, name in enumerate(("cert.pem", "key.pem")):
@@ -90,7 +90,7 @@ def who(running: Served, authority: Authority, certificate: Issued | None, **hea
 
 
 def test_callers_by_certificate(served: tuple[Served, Path], authority: Authority, issued: dict[str, Issued]) -> None:
-    """ACC-91: by subject or alternative name; no entry is 401; none sent leaves other credentials."""
+    """ACC-91: by subject or alternative name; one without an entry is 401; other credentials work without one."""
     running, _ = served
     assert running.url.startswith("https://127.0.0.1:")
     for name in ("ci", "build", "app", "ada"):
@@ -99,11 +99,11 @@ def test_callers_by_certificate(served: tuple[Served, Path], authority: Authorit
     assert who(running, authority, None) == ("anonymous", None)
     token = {"authorization": "Bearer t"}
     assert who(running, authority, None, **token) == ("n", "tokens")
-    # ACC-11: the header decides where both are sent, also where it is bad
+    # ACC-11: if both are sent, the header decides, even if it is bad
     assert who(running, authority, issued["ci"], **token) == ("n", "tokens")
     assert who(running, authority, issued["nobody"], **token) == ("n", "tokens")
     assert who(running, authority, issued["ci"], authorization="Bearer bad") == 401
-    # ACC-92: a header of a client that is no trusted proxy is ignored
+    # ACC-92: the header Client-Cert is ignored unless it comes from a trusted proxy
     assert who(running, authority, None, client_cert=der_header(issued["ci"])) == ("anonymous", None)
     with client(authority, issued["ci"]) as http:
         first = http.put(f"{running.url}/schemagroups/g", json={})
@@ -115,7 +115,7 @@ def test_callers_by_certificate(served: tuple[Served, Path], authority: Authorit
 def test_certificates_of_another_authority(
     served: tuple[Served, Path], authority: Authority, issued: dict[str, Issued], name: str
 ) -> None:
-    """ACC-91: the handshake fails."""
+    """ACC-91: the handshake fails for a certificate of another authority, or an expired one."""
     with pytest.raises(httpx.TransportError), client(authority, issued[name]) as http:
         http.get(f"{served[0].url}/-/whoami")
 
@@ -124,7 +124,7 @@ def test_certificates_of_another_authority(
     ("version", "taken"), [("TLSv1", False), ("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)]
 )
 def test_versions(served: tuple[Served, Path], authority: Authority, version: str, taken: bool) -> None:
-    """ACC-90: 1.2 or newer."""
+    """ACC-90: the server requires TLS 1.2 or newer."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -140,7 +140,7 @@ def test_versions(served: tuple[Served, Path], authority: Authority, version: st
 def resumed(
     running: Served, authority: Authority, certificate: Issued, version: str, session: ssl.SSLSession | None
 ) -> tuple[bool, ssl.SSLSession | None]:
-    """Whether a session is good for one more connection, and the session of that."""
+    """Connects with a TLS session. Returns whether the server resumed it, and the session of the new connection."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
     context.load_cert_chain(certificate.certificate, certificate.key)
@@ -157,7 +157,7 @@ def resumed(
         return bool(connection.session_reused), connection.session
 
 
-#: Sessions belong to the context that has begun them.
+#: The context of each version: a session can only be resumed in its context.
 CONTEXTS: dict[str, ssl.SSLContext] = {}
 VERSIONS = ("TLSv1_2", "TLSv1_3")
 
@@ -178,7 +178,7 @@ def subject_of_server(running: Served, authority: Authority) -> str:
 def test_new_files_serve_new_connections(
     served: tuple[Served, Path], authority: Authority, issued: dict[str, Issued]
 ) -> None:
-    """ACC-19, ACC-90: without a restart; open connections go on; a broken file changes nothing."""
+    """ACC-19, ACC-90: without a restart; open connections continue; a broken file changes nothing."""
     running, home = served
     with client(authority) as http:
         assert http.get(f"{running.url}/-/livez").status_code == 200
@@ -195,7 +195,7 @@ def test_new_files_serve_new_connections(
         until(lambda: subject_of_server(running, authority) == "next", 6)
         assert who(running, authority, issued["ci"]) == ("ci", "certificate"), "the new one asks for certificates too"
         assert f'file_error{{file="{home}/cert.pem"}} 0.0' in metrics(http, running, token)
-        # A session of the old files would skip the check of the certificate by a new authority.
+        # Resuming an old session would skip the check of the client's certificate by a new authority.
         for each, (_, session) in again.items():
             assert not resumed(running, authority, issued["ci"], each, session)[0]
         (home / "clients.json").write_text(json.dumps({"O=Example,CN=ci": {"name": "renamed"}}))
@@ -207,7 +207,7 @@ def metrics(http: httpx.Client, running: Served, headers: dict[str, str]) -> str
 
 
 def test_a_refusal_under_tls(served: tuple[Served, Path], authority: Authority) -> None:
-    """ACC-90, ACC-114: requests that are refused before they are complete have an answer under TLS as well."""
+    """ACC-90, ACC-114: a request that is refused before it is complete gets a response under TLS too."""
     with client(authority) as http:
         answer = http.get(f"{served[0].url}/", headers={"x": "y" * 20_000})
     assert answer.status_code == 431
@@ -227,7 +227,7 @@ def proxied(sqlite_url: str, tmp_path: Path) -> Iterator[Api]:
 
 
 def test_certificates_that_a_proxy_names(proxied: Api, issued: dict[str, Issued]) -> None:
-    """ACC-91, ACC-92: in Client-Cert; what is no certificate, or has expired, is refused."""
+    """ACC-91, ACC-92: a trusted proxy names the certificate in Client-Cert; an invalid or expired one is refused."""
 
     def named(*headers: str) -> Any:
         pairs = [("client-cert", header) for header in headers]
@@ -243,7 +243,7 @@ def test_certificates_that_a_proxy_names(proxied: Api, issued: dict[str, Issued]
 
 
 def test_the_end_of_a_certificate(proxied: Api, issued: dict[str, Issued], monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-16, ACC-91: it is the end of the credential, also on a connection that has been open for long."""
+    """ACC-16, ACC-91: the credential expires with its certificate, also during an open connection."""
     read = certificates.read_certificate(der_header(issued["ci"]).strip(":"))
     answer = proxied.send("GET", "/-/whoami", client_cert=der_header(issued["ci"])).json()
     assert answer["expires"] and answer["authenticator"] == "certificate"
@@ -264,7 +264,7 @@ def test_the_end_of_a_certificate(proxied: Api, issued: dict[str, Issued], monke
     ],
 )
 def test_files_that_are_refused_at_the_start(tmp_path: Path, content: str, reason: str) -> None:
-    """ACC-14, ACC-15, ACC-91."""
+    """ACC-14, ACC-15, ACC-91: the error names the entry and the rule."""
     (tmp_path / "f").write_text(content)
     with pytest.raises(ValidationError, match=reason):
         Settings(tls_clients=str(tmp_path / "f"))
@@ -320,7 +320,7 @@ def test_passwords_in_clear(
     options: dict[str, str],
     warns: bool,
 ) -> None:
-    """ACC-93: a warning at the start."""
+    """ACC-93: the start logs a warning if passwords would be sent unencrypted."""
     (folder / "passwords.json").write_text("{}")
     for name, value in {"HOST": "0.0.0.0", "BASIC_FILE": "passwords.json", **options}.items():
         path = str(authority.folder / value) if name.startswith("TLS") else value
@@ -338,7 +338,7 @@ def _stop(*_: object) -> None:
 def test_who_a_certificate_would_be(
     monkeypatch: pytest.MonkeyPatch, annals: Annals, folder: Path, issued: dict[str, Issued]
 ) -> None:
-    """ACC-91: `annals auth check --certificate`."""
+    """ACC-91: `annals auth check --certificate` prints the caller."""
     (folder / "clients.json").write_text(json.dumps(CLIENTS))
     monkeypatch.setenv("ANNALS_TLS_CLIENTS", "clients.json")
     assert json.loads(annals("auth", "check", "--certificate", issued["app"].certificate).out)["name"] == "app"

@@ -1,4 +1,4 @@
-"""Each test is in an empty folder, without settings of the machine."""
+"""Each test runs in an empty folder, without the settings of the machine."""
 
 from tests.support.console import annals, folder, logs
 

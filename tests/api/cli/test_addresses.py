@@ -1,4 +1,4 @@
-"""The address of the first start, which events name for as long as no public URL is configured (EV-12)."""
+"""Events name the address of the first start as their source, unless a public URL is configured (EV-12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.support.console import Annals
 def served(database: str, folder: Path, *options: str) -> tuple[str, list[str], Any, str]:
     """Writes a Group to a server on a free port.
 
-    Gives its address, the sources of all events, what subscriptions are offered, and what the server said.
+    Returns the address of the server, the sources of all events, the event families that subscriptions offer, and
+    the log of the server.
     """
     with serving.serving(database, folder, *options) as server:
         root = server.url
@@ -31,15 +32,15 @@ def served(database: str, folder: Path, *options: str) -> tuple[str, list[str], 
 
 
 def test_the_port_really_had_is_what_events_name(store_url: str, folder: Path) -> None:
-    # EV-12: the first start records it; a later one on another port keeps it, and says so
-    first, sources, offered, said = served(store_url, folder)
-    assert set(sources) == {first} and "still name" not in said
+    # EV-12: the first start stores the address; a later start on another port keeps it, and logs a warning
+    first, sources, offered, log = served(store_url, folder)
+    assert set(sources) == {first} and "still name" not in log
     assert offered["xregistry"] == {"source": first}
-    second, sources, offered, said = served(store_url, folder)
+    second, sources, offered, log = served(store_url, folder)
     assert second != first and set(sources) == {first} and len(sources) == 4
     assert offered["schemaregistry"] == {"source": f"{first}/compat/schemaregistry/v0.2"}
-    assert f"still name {first}, which this store has recorded, while the server listens at {second};" in said
-    assert "ANNALS_PUBLIC_URL" in said
+    assert f"still name {first}, which this store has recorded, while the server listens at {second};" in log
+    assert "ANNALS_PUBLIC_URL" in log
 
 
 def test_all_addresses_are_this_machine(sqlite_url: str, folder: Path) -> None:
@@ -48,7 +49,7 @@ def test_all_addresses_are_this_machine(sqlite_url: str, folder: Path) -> None:
 
 
 def test_the_console_keeps_the_first_address(annals: Annals, sqlite_url: str, folder: Path) -> None:
-    # EV-12: what an import records comes from the same registry
+    # EV-12: events of an import have the source of the server's events
     first, *_ = served(sqlite_url, folder)
     (folder / "more.json").write_text(json.dumps({"schemagroups": {"imported": {}}}))
     assert annals("import", "more.json", "--database", sqlite_url).code == 0
@@ -60,13 +61,13 @@ def test_the_console_keeps_the_first_address(annals: Annals, sqlite_url: str, fo
 def test_a_store_created_by_the_console_uses_the_settings(
     annals: Annals, sqlite_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # EV-12: the server that comes later keeps it, as events name it
+    # EV-12: a later server keeps the address, because events name it
     monkeypatch.setenv("ANNALS_PORT", "9123")
     (folder / "some.json").write_text(json.dumps({"schemagroups": {"imported": {}}}))
     assert annals("import", "some.json", "--database", sqlite_url).code == 0
-    _, sources, _, said = served(sqlite_url, folder)
+    _, sources, _, log = served(sqlite_url, folder)
     assert set(sources) == {"http://127.0.0.1:9123"}
-    assert "still name http://127.0.0.1:9123" in said
+    assert "still name http://127.0.0.1:9123" in log
 
 
 @pytest.mark.parametrize(

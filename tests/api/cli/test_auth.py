@@ -1,4 +1,4 @@
-"""`annals auth check`: who a request with a credential would be, and why."""
+"""`annals auth check`: the caller that a credential identifies, and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_it_would_be_and_why(annals: Annals, folder: Path, settings: None) -> None:
-    """ACC-10, ACC-16."""
+    """ACC-10, ACC-16: the verb prints the caller, its rights, and the authenticator that accepts the credential."""
     (folder / "secret").write_text("t\n")
     ended = annals("auth", "check", "--secret-file", "secret")
     assert (ended.code, json.loads(ended.out)) == (

@@ -1,4 +1,4 @@
-"""`annals cesql`: expressions from the command line and by lines."""
+"""`annals cesql`: expressions from the command line, and from lines of standard input."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support.console import Annals
 EVENT = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t.created", "n": 5, "on": True, "data": {"id": 2}}
 
 
-def lines(annals: Annals, monkeypatch: pytest.MonkeyPatch, *texts: Any) -> Any:
-    """How the command ended that was given lines, each JSON unless it is text."""
+def evaluate_lines(annals: Annals, monkeypatch: pytest.MonkeyPatch, *texts: Any) -> Any:
+    """Runs `annals cesql --jsonl` with lines: texts as they are, other values as JSON."""
     given = "".join(f"{text if isinstance(text, str) else json.dumps(text)}\n" for text in texts)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
     return annals("cesql", "--jsonl")
@@ -36,7 +36,7 @@ def lines(annals: Annals, monkeypatch: pytest.MonkeyPatch, *texts: Any) -> Any:
     ],
 )
 def test_one_expression(annals: Annals, folder: Path, expression: str, printed: Any) -> None:
-    # SUB-641: a value in any case
+    # SUB-641: an expression with an error has a value too
     ended = annals("cesql", expression, "--event", written(folder, "event.json", EVENT))
     assert (ended.code, json.loads(ended.out), ended.err) == (0, printed, "")
 
@@ -47,7 +47,7 @@ def test_without_an_event(annals: Annals) -> None:
 
 
 def test_what_is_refused(annals: Annals, folder: Path) -> None:
-    # SUB-604: with the place of what is wrong
+    # SUB-604: the message names the position of the error
     ended = annals("cesql", "type LIKE")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
@@ -61,7 +61,7 @@ def test_what_is_refused(annals: Annals, folder: Path) -> None:
 
 
 def test_lines(annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = lines(
+    ended = evaluate_lines(
         annals,
         monkeypatch,
         {"expression": "n * 2", "event": EVENT},
@@ -86,9 +86,9 @@ def test_lines(annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"expression": 1}', '{"expression": "1", "event": []}', "\ud800"])
 def test_lines_that_are_refused(annals: Annals, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
-    # what came before is answered; the number of the line is told
+    # earlier lines are evaluated; the error names the number of the line
     if line == "\ud800":
         line = '{"expression": "\\ud800"}'
-    ended = lines(annals, monkeypatch, {"expression": "1"}, line)
+    ended = evaluate_lines(annals, monkeypatch, {"expression": "1"}, line)
     assert (ended.code, ended.out) == (1, '{"result":1,"error":null}\n')
     assert ended.err.startswith("annals: line 2: ")

@@ -1,4 +1,4 @@
-"""The scripts of `annals completion`, in the real shells: what the Tab key completes."""
+"""The scripts of `annals completion` in real shells: the Tab key completes verbs, options and values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.console import Annals
 
-#: By what is typed, the whole words after the Tab key: a verb, a verb of a group, an option, values of choices.
+#: From typed text to the line after the Tab key: a verb, a verb of a group, an option, a value of a choice.
 COMPLETIONS: Final = {
     "annals sub": "annals subscriptions",
     "annals log ta": "annals log tail",
@@ -70,26 +70,26 @@ def _require(name: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of a shell that finds this `annals`, and writes plain text."""
+    """The environment of a shell that finds this `annals`, and prints plain text."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {"PATH": path, "HOME": str(Path.cwd()), "TERM": "dumb", "PS1": PROMPT, "LANG": "C.UTF-8"}
 
 
 def _echoed_lines(command: list[str], script: str, typed_lines: list[str]) -> list[str]:
-    """What is in the lines of a shell after the Tab key."""
-    ours, theirs = pty.openpty()
+    """The completed line for each typed text, from an interactive shell."""
+    controller, terminal = pty.openpty()
     shell = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=_environment(), start_new_session=True
+        command, stdin=terminal, stdout=terminal, stderr=terminal, env=_environment(), start_new_session=True
     )
-    os.close(theirs)
+    os.close(terminal)
     try:
-        _read_prompt(ours)
-        _type(ours, f"{script}\n")
-        return [_ECHOED.findall(_type(ours, f"{typed}\t{ECHO_LINE}"))[-1] for typed in typed_lines]
+        _read_prompt(controller)
+        _type(controller, f"{script}\n")
+        return [_ECHOED.findall(_type(controller, f"{typed}\t{ECHO_LINE}"))[-1] for typed in typed_lines]
     finally:
         shell.kill()
         shell.wait()
-        os.close(ours)
+        os.close(controller)
 
 
 def _type(terminal: int, keys: str) -> str:
@@ -98,12 +98,12 @@ def _type(terminal: int, keys: str) -> str:
 
 
 def _read_prompt(terminal: int) -> str:
-    """What the shell writes up to its next prompt, which ends its output for the moment."""
-    said, deadline = "", time.monotonic() + 60
+    """Reads the output of the shell up to its next prompt, after which the shell waits for input."""
+    output, deadline = "", time.monotonic() + 60
     while True:
-        readable, _, _ = select.select([terminal], [], [], 0.5 if said.endswith(PROMPT) else 60)
-        if not readable and said.endswith(PROMPT):
-            return said
-        assert readable and time.monotonic() < deadline, said
-        said += os.read(terminal, 4096).decode()
-        said = re.sub(r"\x1b\[\?2004[hl]", "", said)  # the switch of pasting that zsh writes after a prompt
+        readable, _, _ = select.select([terminal], [], [], 0.5 if output.endswith(PROMPT) else 60)
+        if not readable and output.endswith(PROMPT):
+            return output
+        assert readable and time.monotonic() < deadline, output
+        output += os.read(terminal, 4096).decode()
+        output = re.sub(r"\x1b\[\?2004[hl]", "", output)  # zsh switches the mode for pasting after a prompt

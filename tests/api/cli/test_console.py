@@ -1,4 +1,4 @@
-"""The console's contract: what verbs do to a store, and exit codes 0 done, 1 refused, 2 usage, 3 store."""
+"""What verbs of the console do to a store, and their exit codes: 0 done, 1 refused, 2 usage, 3 store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def samples(folder: Path) -> list[Path]:
 
 
 def rename_in_log(file: str) -> None:
-    """Changes an event behind the registry's back; the changed state is as readable as before."""
+    """Changes the state of an event in the database, bypassing the registry; the changed state is still readable."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         [(stored,)] = connection.execute("SELECT state FROM log WHERE stream = '/dirs/d1'").fetchall()
         state = decompress_state(stored)
@@ -48,7 +48,7 @@ def exported(annals: Annals, database: str) -> Any:
 
 
 def test_models_and_documents_are_imported(annals: Annals, samples: list[Path], store_url: str) -> None:
-    # HTTP-23: a map of Group collections leaves the attributes of the registry as they are.
+    # HTTP-23: a map of Group collections does not change the attributes of the registry.
     ended = annals("import", *samples, "--database", store_url)
     assert (ended.code, ended.err) == (0, "")
     found = exported(annals, store_url)
@@ -65,7 +65,7 @@ def test_an_import_writes_registry_attributes_and_groups(annals: Annals, folder:
 
 
 def test_the_console_can_change_an_immutable_registry(annals: Annals, folder: Path, store_url: str) -> None:
-    # CAP-13: whatever the capabilities say, whoever has the store has a way back
+    # CAP-13: the console can change the store even if the capabilities make everything immutable
     closed: Any = {name: {"mutable": False} for name in ("capabilities", "entities", "export", "model", "modelsource")}
     for available in (closed, {**closed, "capabilities": {"mutable": True}}):
         document = written(folder, "capabilities.json", {"capabilities": {"available": available}})
@@ -75,7 +75,8 @@ def test_the_console_can_change_an_immutable_registry(annals: Annals, folder: Pa
 
 
 def test_an_import_keeps_server_assigned_ids(annals: Annals, folder: Path) -> None:
-    # ENT-77: an export says what its registry's server has chosen; the server of the copy goes on from there
+    # ENT-77: an import accepts the versionids that the server of the exported registry assigned, and its server goes
+    # on from them
     files = {"singular": "file", "hasdocument": False, "setversionid": False}
     model = {"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}}
     given: Any = {"dirs": {"d": {"files": {"f": {"versions": {"2": {}, "1": {}}}, "g": {"versions": {"7": {}}}}}}}
@@ -93,7 +94,7 @@ def test_an_import_keeps_server_assigned_ids(annals: Annals, folder: Path) -> No
 
 
 def test_an_export_of_what_was_stated_has_no_defaults(annals: Annals, folder: Path) -> None:
-    # MS-16: the same bytes as the path with that flag gives
+    # MS-16: only the stated attributes are exported
     message = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "t"}}}
     data = written(folder, "data.json", {"messagegroups": {"g": {"messages": {"m": message}}}})
     annals("import", data)
@@ -104,7 +105,7 @@ def test_an_export_of_what_was_stated_has_no_defaults(annals: Annals, folder: Pa
 
 
 def test_an_imported_model_leaves_other_types_alone(annals: Annals, samples: list[Path], sqlite_url: str) -> None:
-    # ENT-151: nothing is deleted by omission; a type that is left out would take all its entities with it.
+    # ENT-151: a Group type that the imported model omits stays, because its deletion would delete its entities.
     annals("import", *samples, "--database", sqlite_url)
     groups = exported(annals, sqlite_url)["modelsource"]["groups"]
     assert {"dirs", "endpoints", "messagegroups", "schemagroups"} <= groups.keys()
@@ -116,7 +117,7 @@ def test_the_same_model_again_is_no_change(annals: Annals, samples: list[Path], 
 
 
 def test_a_model_may_include_its_neighbours(annals: Annals, folder: Path, sqlite_url: str) -> None:
-    # MOD-72: a directive names a file beside the one that it stands in.
+    # MOD-72: $include names a file in the folder of the file that contains it.
     written(folder, "dirs.json", MODEL)
     including = written(folder, "model.json", {"groups": {"$include": "dirs.json#/groups"}})
     assert annals("import", including, "--database", sqlite_url).code == 0
@@ -124,7 +125,7 @@ def test_a_model_may_include_its_neighbours(annals: Annals, folder: Path, sqlite
 
 
 def test_an_export_goes_into_an_empty_registry(annals: Annals, samples: list[Path], folder: Path) -> None:
-    # Invariant 37: what was exported comes back the same, but for what each server makes by itself.
+    # Invariant 37: an exported registry is imported unchanged, except for attributes that each server sets itself.
     annals("import", *samples, "--database", "sqlite:///one.db")
     annals("export", "--output", "all.json", "--database", "sqlite:///one.db")
     ended = annals("import", "all.json", "--database", "sqlite:///two.db")
@@ -135,7 +136,7 @@ def test_an_export_goes_into_an_empty_registry(annals: Annals, samples: list[Pat
 
 
 def test_an_export_takes_the_place_of_files_only(annals: Annals, samples: list[Path], folder: Path) -> None:
-    # What reads a pipe gets the bytes, and a link still leads where it led.
+    # An export writes into a pipe, and through a symbolic link, instead of replacing them.
     annals("import", *samples, "--database", "sqlite:///one.db")
     os.mkfifo("pipe")
     Path("link.json").symlink_to("real.json")
@@ -211,7 +212,7 @@ def test_verify_is_silent_about_a_whole_log_and_exact_about_a_changed_one(annals
     ],
 )
 def test_damage_is_one_line_and_code_3(annals: Annals, samples: list[Path], damage: str) -> None:
-    # whatever has been damaged, verify says where, and a rebuild refuses without a trace
+    # verify names the position of any damage, and a rebuild fails with one line
     annals("import", *samples)
     with sqlite3.connect("annals.db") as connection:
         place = "last" if "interaction" in damage else "position"
@@ -225,7 +226,7 @@ def test_damage_is_one_line_and_code_3(annals: Annals, samples: list[Path], dama
 
 
 def test_rebuild_restores_a_changed_read_model(annals: Annals, samples: list[Path]) -> None:
-    # the past as well as the present: what is wrong is named, and what helps
+    # verify finds a changed row of the current or an earlier state, and names the verb that repairs it
     annals("import", *samples)
     for table in ("entity", "entity_history"):
         with sqlite3.connect("annals.db") as connection:
@@ -267,7 +268,7 @@ def test_refused_input_is_one_line_and_code_1(annals: Annals, folder: Path, cont
 
 
 def test_the_line_names_the_attribute_and_the_rule(annals: Annals, folder: Path) -> None:
-    # ERR-1: an error says which of the specification's types it is.
+    # ERR-1: an error names its type from the specification.
     ended = annals("import", written(folder, "bad.json", {"schemagroups": {"g": {"epoch": 1, "name": 5}}}))
     for part in ("/schemagroups/g", "name", "(invalid_attribute)"):
         assert part in ended.err

@@ -1,4 +1,4 @@
-"""The tables of verbs agree with the verbs."""
+"""The summaries in the tables of verbs agree with the help of the verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annals log archive` and `annals log unarchive`: what they print, and what they refuse with one line."""
+"""`annals log archive` and `annals log unarchive`: their output, and one line for each refusal."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_a_log_is_archived_read_and_brought_back(
     done = annals("log", "archive", "--before", "18", "--to", "old")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("1 new segments; ") and done.out.endswith(f"positions 1 to 17 are in {tmp_path}/old\n")
-    told = annals("log", "archive").out
-    assert told.startswith("1 segments, ") and told.endswith(f"positions 1 to 17, {tmp_path}/old\n")
+    printed = annals("log", "archive").out
+    assert printed.startswith("1 segments, ") and printed.endswith(f"positions 1 to 17, {tmp_path}/old\n")
     assert annals("log", "history", "/dirs/d", "--json").out == before
     assert annals("log", "verify").code == 0
     assert annals("log", "archive", "--before", "id20").out.startswith("1 new segments; ")

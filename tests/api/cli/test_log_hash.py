@@ -1,4 +1,4 @@
-"""`annals log hash`: a registry's hash, and where another one that is served differs from it."""
+"""`annals log hash`: prints the hash of a registry, and finds the first difference from a served registry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER = b"\7" * 32
 
 
 def test_a_hash_is_that_of_a_moment(annals: Annals, database: str) -> None:
-    # Proof: of the registry it is the state hash; FLAG-80: as of a position, a time or a correlation id
+    # Proof: the hash of / is the state hash. FLAG-80: --asof takes a position or a correlation id
     ended = annals("log", "verify", "--database", database).out.split()
     position, state = ended[0], ended[-1]
     whole = rows(annals("log", "hash", "--database", database).out)
@@ -41,7 +41,7 @@ def test_a_hash_is_that_of_a_moment(annals: Annals, database: str) -> None:
 
 @pytest.fixture
 def copies(annals: Annals, samples: list[Path], folder: Path) -> Iterator[tuple[str, Path, str]]:
-    """A store, a copy of its file, and the URL at which the copy is served to whoever has the token."""
+    """The URL of a store, a copy of its file, and the URL of a server of the copy, which requires the token."""
     here, there = folder / "here.db", folder / "there.db"
     for file in samples:
         assert annals("import", file, "--database", f"sqlite:///{here}").code == 0
@@ -72,10 +72,10 @@ def test_the_first_difference_is_named(annals: Annals, copies: tuple[str, Path, 
         for change, xid, statement, values in DAMAGE:
             connection.execute(statement, values)
             found = annals(*compare)
-            shown = rows(found.out)[1]
-            assert (found.code, found.err, shown[:2]) == (1, f"annals: {url} differs.\n", [change, xid])
-            assert {"different": OTHER.hex(), "missing there": "", "missing here": OTHER.hex()}[change] == shown[3]
-            assert (shown[2] == "") == (change == "missing here")
+            difference = rows(found.out)[1]
+            assert (found.code, found.err, difference[:2]) == (1, f"annals: {url} differs.\n", [change, xid])
+            assert {"different": OTHER.hex(), "missing there": "", "missing here": OTHER.hex()}[change] == difference[3]
+            assert (difference[2] == "") == (change == "missing here")
     assert annals(*compare[:2], "/model", *compare[2:]).code == 0
 
 

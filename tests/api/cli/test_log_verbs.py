@@ -1,4 +1,4 @@
-"""`annals log`: what was done, read from the store, for people and for programs."""
+"""`annals log`: history, differences and interactions from the store, for people and for programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGAIN = {"dirs": {"d1": {"name": "two"}}}
 
 @pytest.fixture
 def database(annals: Annals, samples: list[Path], folder: Path, store_url: str) -> str:
-    """A Group with a file, and then another name for the Group, on each database."""
+    """A store with a Group and a file, whose Group is renamed later; on each database."""
     for file in (*samples, written(folder, "again.json", AGAIN)):
         assert annals("import", file, "--database", store_url).code == 0
     return store_url
@@ -36,7 +36,7 @@ def lines(text: str) -> list[Any]:
 
 
 def test_history_diff_and_interaction(annals: Annals, database: str) -> None:
-    # EV-24: a revision leads to its interaction, and that to everything that one request did
+    # EV-24: a revision names its interaction, and the interaction has all events of the request
     history = rows(annals("log", "history", GROUP, "--database", database).out)
     assert [row[2:6] for row in history] == [
         ["created", GROUP, "1", "console"],
@@ -50,26 +50,26 @@ def test_history_diff_and_interaction(annals: Annals, database: str) -> None:
     found = rows(annals("log", "diff", "--from", history[0][6], "--database", database).out)
     assert ["changed", GROUP, "name", '"one"', '"two"'] in found
     assert {(row[0], row[1]) for row in found} == {("changed", GROUP)}
-    made = rows(annals("log", "diff", FILE, "--alone", "--from", "1", "--database", database).out)
-    assert {(row[0], row[1]) for row in made} == {("created", FILE)}
-    assert made[-1][2] == "(document)"
+    created = rows(annals("log", "diff", FILE, "--alone", "--from", "1", "--database", database).out)
+    assert {(row[0], row[1]) for row in created} == {("created", FILE)}
+    assert created[-1][2] == "(document)"
 
-    told = rows(annals("log", "interaction", history[0][6].upper(), "--database", database).out)
-    facts = dict(row for row in told if len(row) == 2)
+    interaction = rows(annals("log", "interaction", history[0][6].upper(), "--database", database).out)
+    facts = dict(row for row in interaction if len(row) == 2)
     assert (facts["xregcorrelationid"], facts["caller"]) == (history[0][6], "console")
-    assert [row[3] for row in told if len(row) > 2][-3:] == [GROUP, FILE, VERSION]
+    assert [row[3] for row in interaction if len(row) > 2][-3:] == [GROUP, FILE, VERSION]
 
 
 def test_the_same_as_json(annals: Annals, database: str) -> None:
-    # one object a line, as the HTTP API gives it
+    # one object a line, as the HTTP API returns it
     history = lines(annals("log", "history", GROUP, "--json", "--database", database).out)
     assert [(row["action"], (row["before"] or {}).get("name"), row["after"]["name"]) for row in history] == [
         ("created", None, "one"),
         ("updated", "one", "two"),
     ]
     id = history[1]["xregcorrelationid"]
-    (told,) = lines(annals("log", "interaction", id, "--json", "--database", database).out)
-    assert history[1] in told["events"]
+    (interaction,) = lines(annals("log", "interaction", id, "--json", "--database", database).out)
+    assert history[1] in interaction["events"]
     differences = lines(annals("log", "diff", GROUP, "--alone", "--json", "--from", "1", "--database", database).out)
     assert [(each["xid"], each["change"]) for each in differences] == [(GROUP, "created")]
 
@@ -87,7 +87,7 @@ REFUSED = [
 def test_what_is_not_there_is_code_1(
     annals: Annals, samples: list[Path], arguments: tuple[str, ...], named: str
 ) -> None:
-    # FLAG-80: malformed, unknown or beyond the head; one line that names it
+    # FLAG-80: an argument that is malformed, unknown or beyond the head; one line names it
     annals("import", samples[0])
     ended = annals("log", *arguments)
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
@@ -116,19 +116,19 @@ VERBS = [("tail", "-n", "3"), ("history", GROUP), ("diff", "--from", "1")]
 def test_colours_are_for_people_only(
     annals: Annals, samples: list[Path], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    # columns on a terminal; tabs in a pipe, and with NO_COLOR
+    # columns with colours on a terminal; tabs in a pipe or with NO_COLOR
     annals("import", *samples)
     plain = annals("log", *arguments).out
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    shown = annals("log", *arguments).out
-    assert "\x1b[" in shown and "\t" not in shown
-    assert shown.count("\n") == plain.count("\n")
-    assert re.sub(r"\x1b\[[0-9;]*m|\s", "", shown) == re.sub(r"\s", "", plain)
+    coloured = annals("log", *arguments).out
+    assert "\x1b[" in coloured and "\t" not in coloured
+    assert coloured.count("\n") == plain.count("\n")
+    assert re.sub(r"\x1b\[[0-9;]*m|\s", "", coloured) == re.sub(r"\s", "", plain)
     monkeypatch.setenv("NO_COLOR", "1")
     assert annals("log", *arguments).out == plain
 
 
 def test_nothing_reaches_a_terminal_as_a_control_character() -> None:
-    # a caller chooses its name, and could choose one that moves the cursor
+    # callers choose their names, which could contain control sequences of terminals
     assert printable_text("a\x1b[2Jb\tc\u202ed é") == "a\\x1b[2Jb\\tc\\u202ed é"

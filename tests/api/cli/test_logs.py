@@ -1,4 +1,4 @@
-"""Log lines of verbs and servers: which are written, where, and how they look."""
+"""Log lines of verbs and servers: which lines are written, where, and in which format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 @pytest.fixture(autouse=True)
 def loggers_of_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Other tests of this process may have run uvicorn, which sets up its loggers in a way of its own."""
+    """Resets the loggers of uvicorn, which an earlier test of this process may have configured."""
     loggers = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -41,7 +41,7 @@ def test_the_level_governs_the_lines_of_annals_and_its_server(level: str, capfd:
     printed = capfd.readouterr()
     found = {(line["logger"], line["level"]) for line in map(json.loads, printed.err.splitlines())}
     own = {(name, each) for name in ("annals.store", "uvicorn.error") for each in LEVELS[LEVELS.index(level) :]}
-    # At `debug`, clients of HTTP would log the credentials that they send.
+    # Libraries stay at `warning`: at `debug`, HTTP clients would log the credentials that they send.
     assert found == own | {("httpcore", "warning"), ("httpcore", "error")}
     assert printed.out == ""
 
@@ -86,7 +86,7 @@ def test_a_verb_ends_with_a_json_line_too(annals: Annals, monkeypatch: pytest.Mo
 
 
 def test_a_server(tmp_path: Path) -> None:
-    """The lines of a process: its start, its requests, its end; nothing that is not JSON."""
+    """All lines of a server are JSON: those of its start, its requests and its end."""
     with serving(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, ANNALS_LOG_FORMAT="json") as served:
         assert httpx.get(f"{served.url}/-/livez?token=geheim").status_code == 200
     printed = (tmp_path / "serve.log").read_text()

@@ -38,7 +38,7 @@ def document(folder: Path) -> Path:
 
 @pytest.fixture
 def every_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each report is a line."""
+    """Prints each report of progress as a line."""
     monkeypatch.setenv(LINE_SECONDS, "0")
 
 
@@ -73,7 +73,7 @@ def test_an_import_checks_its_documents_before_it_is_decided(annals: Annals, fol
     path.write_text(json.dumps({"schemagroups": {"g": {"schemas": schemas}}}))
     phases = steps(annals("import", path).err)
     assert list(phases)[:2] == ["checked documents", "validated entities"]
-    # each by its format, and for its id in Confluent's API
+    # each document is checked by its format, and to compute its id in Confluent's API
     assert phases["checked documents"] == [(40, 40)]
     assert phases["validated entities"] == [(21, 21)]
 
@@ -106,24 +106,24 @@ def test_short_work_prints_nothing(annals: Annals, document: Path) -> None:
 
 
 def test_a_terminal_shows_bars(document: Path) -> None:
-    """What the verb prints goes where stdout goes, not to the terminal of the bars."""
+    """Bars appear in the terminal of stderr; the output of the verb goes to stdout only."""
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "annals", "import", document.name]
     env = {**environment(), "TERM": "xterm"}
     with subprocess.Popen(command, cwd=document.parent, env=env, stdout=subprocess.PIPE, stderr=terminal) as process:
         os.close(terminal)
-        shown = _read_all(controller)
+        terminal_output = _read_all(controller)
         assert process.stdout is not None
         assert process.stdout.read().decode().startswith(IMPORTED)
     assert process.returncode == 0
     for step in (f"validated .* {ENTITIES} of {ENTITIES} entities", f"indexed .* {EVENTS} of {EVENTS} events"):
-        assert re.search(step, shown), shown
-    assert "━" in shown
-    assert IMPORTED not in shown
+        assert re.search(step, terminal_output), terminal_output
+    assert "━" in terminal_output
+    assert IMPORTED not in terminal_output
 
 
 def _read_all(controller: int) -> str:
-    """What the terminal shows, until its last writer has ended."""
+    """The output of a terminal, until its last writer ends."""
     chunks: list[bytes] = []
     try:
         while chunk := os.read(controller, 65536):
@@ -147,7 +147,7 @@ def _read_all(controller: int) -> str:
     ],
 )
 def test_amounts(amounts: tuple[int, ...], total: int, text: str) -> None:
-    """The rate is that of the last seconds. A step that begins again forgets its earlier rate."""
+    """The rate is measured over the last seconds. A step that starts again has no rate at first."""
     seconds = iter(range(1000))
     now = 0.0
     progress = Progress(disable=True, get_time=lambda: now)

@@ -1,4 +1,4 @@
-"""Settings of sign-in at a provider, and what a start says about them."""
+"""A server does not start with incomplete or wrong settings of sign-in at a provider."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ URL = {"ANNALS_PUBLIC_URL": "https://registry.example.com"}
     ],
 )
 def test_refused_starts(tmp_path: Path, settings: dict[str, str], named: str) -> None:
-    """ACC-50: before anything is opened, with the setting."""
+    """ACC-50: the start fails before it opens the store, and names the setting."""
     done = annals("serve", "--port", "0", cwd=tmp_path, **settings)
     assert done.returncode == 2 and named in done.stderr and not (tmp_path / "annals.db").exists()

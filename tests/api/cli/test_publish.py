@@ -1,4 +1,4 @@
-"""`annals publish`: what it prints, its exit codes, and how it reaches brokers that know their users."""
+"""`annals publish`: its output, its exit codes, and connections to brokers with TLS and authentication."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker() -> Iterator[Kafka]:
 
 @pytest.fixture
 def store(annals: Annals, folder: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A registry with one schema: 3 events of its beginning, 4 of the import."""
+    """The URL of a store with one schema: 3 events of its creation, 4 of the import."""
     monkeypatch.setenv("ANNALS_DATABASE", store_url)
     (folder / "registry.json").write_text(json.dumps({"schemagroups": {"g": {"schemas": {"s": SCHEMA}}}}))
     assert annals("import", folder / "registry.json").code == 0
@@ -43,18 +43,18 @@ def store(annals: Annals, folder: Path, store_url: str, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name that the broker's certificate is for is this machine's."""
-    ask = socket.getaddrinfo
+    """Resolves the host name of the broker's certificate to this machine."""
+    resolve = socket.getaddrinfo
 
-    def answer(host: Any, *arguments: Any, **options: Any) -> Any:
-        return ask("127.0.0.1" if host == HOST else host, *arguments, **options)
+    def resolve_locally(host: Any, *arguments: Any, **options: Any) -> Any:
+        return resolve("127.0.0.1" if host == HOST else host, *arguments, **options)
 
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_locally)
 
 
 def test_once(annals: Annals, store: str, broker: Kafka) -> None:
     broker.fresh()
-    for _ in range(2):  # the second time there is nothing to do
+    for _ in range(2):  # the second run publishes nothing
         ended = annals("publish", "--kafka", broker.own(), "--prefix", f"{broker.topic}-once", "--once")
         assert ended == (0, f"position 7: 7 records on {broker.topic}-once.log, 4 on {broker.topic}-once.events\n", "")
 
@@ -92,7 +92,7 @@ def test_it_follows_until_sigterm(store: str, broker: Kafka, folder: Path) -> No
     broker.fresh()
     prefix = f"{broker.topic}-follow"
     command = [sys.executable, "-m", "annals", "publish", "--kafka", broker.own(), "--prefix", prefix]
-    broker.make(f"{prefix}.events", 2)  # one that is there is used as it is
+    broker.make(f"{prefix}.events", 2)  # an existing topic is used as it is
     with subprocess.Popen(
         command, cwd=folder, env=environment(ANNALS_DATABASE=store), stdout=subprocess.PIPE, text=True
     ) as process:
@@ -210,7 +210,7 @@ with stop_event() as stop:
 
 
 def test_a_signal_that_arrives_as_a_wait_begins(folder: Path) -> None:
-    """A handler that took the lock of the interrupted wait would wait for it for ever."""
+    """The handler does not take the lock that the interrupted wait holds, which would be a deadlock."""
     command = [sys.executable, "-c", _SIGNAL_IN_A_WAIT]
     ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")

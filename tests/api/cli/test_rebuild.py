@@ -1,4 +1,4 @@
-"""`annals rebuild` of a log that does not add up."""
+"""`annals rebuild` of a damaged log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.console import Annals
 
 
 def test_a_log_that_does_not_add_up_is_code_3(annals: Annals, folder: Path) -> None:
-    # Proof: a rebuild fails loudly, in one line, and what is served stays as it was
+    # Proof: the rebuild fails with one line, and the read model stays as it was
     model = folder / "model.json"
     model.write_text('{"groups": {"dirs": {"singular": "dir"}}}')
     assert annals("import", model).code == 0

@@ -18,13 +18,13 @@ from tests.support.serving import annals, environment
 pytestmark = pytest.mark.uses("Spark")
 
 MODEL = '{"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}'
-#: Small, because other tests run beside it.
+#: Small, because other tests run at the same time.
 SPARK = {"ANNALS_SPARK_MASTER": "local[1]", "ANNALS_SPARK_MEMORY": "700m"}
 
 
 @pytest.fixture(params=["segments", "postgres"])
 def source(request: pytest.FixtureRequest) -> str:
-    """Where Spark reads the log."""
+    """The source from which Spark reads the log."""
     pytest.importorskip("pyspark")
     return str(request.param)
 
@@ -43,9 +43,9 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
     if source == "segments":
         assert annals("segments", "write", "--folder", "lake", cwd=tmp_path, **settings).returncode == 0
         where += ["--folder", "lake"]
-        # P-14: a rebuild that is killed shows nothing of itself, and the next one removes what it left
+        # P-14: a killed rebuild does not change the read model, and the next rebuild removes its files
         settings["TMPDIR"] = str(tmp_path)
-        killed(tmp_path, "annals-rebuild-*/stage/leaves", *where, **settings)
+        kill_rebuild(tmp_path, "annals-rebuild-*/stage/leaves", *where, **settings)
         assert annals("export", cwd=tmp_path, **settings).stdout == before
     ended = annals("rebuild", "--engine", "spark", *where, cwd=tmp_path, **settings, **{LINE_SECONDS: "0"})
     if ended.returncode == 2 and "Java" in ended.stderr:
@@ -53,7 +53,7 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
     assert ended.returncode == 0, ended.stderr
     assert "events in" in ended.stdout
     assert re.search(r"^annals: computed [1-9]\d* Spark tasks", ended.stderr, re.MULTILINE)
-    # PostgreSQL's rows are inserted by Spark's tasks
+    # on PostgreSQL, Spark's tasks insert the rows themselves
     loaded = re.search(r"^annals: loaded [1-9]\d* rows", ended.stderr, re.MULTILINE)
     assert (loaded is not None) == database.startswith("sqlite")
     assert [*tmp_path.glob("annals-rebuild-*")] == []
@@ -61,21 +61,21 @@ def test_spark_makes_the_same_read_model(source: str, request: pytest.FixtureReq
     assert annals("log", "verify", cwd=tmp_path, **settings).returncode == 0
 
 
-def killed(home: Path, moment: str, *where: str, **settings: str) -> None:
-    """A rebuild that is killed, with its Java, as soon as a file is there. Skips the test where there is no Java."""
+def kill_rebuild(home: Path, pattern: str, *where: str, **settings: str) -> None:
+    """Starts a rebuild, and kills it with its Java once a file matches `pattern`. Skips the test without Java."""
     command = [sys.executable, "-m", "annals", "rebuild", "--engine", "spark", *where]
     process = subprocess.Popen(
         command, cwd=home, env=environment(**settings), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    while not [*home.glob(moment)]:
+    while not [*home.glob(pattern)]:
         if process.poll() is not None:
-            said = process.communicate()[1]
-            assert "Java" in said, said
-            pytest.skip(said)
+            errors = process.communicate()[1]
+            assert "Java" in errors, errors
+            pytest.skip(errors)
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    assert [*home.glob(moment)]
+    assert [*home.glob(pattern)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`annals replicate`: links made and steered at the store itself."""
+"""`annals replicate`: creates and controls links directly in the store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ URL: Final = "https://primary.example"
 
 @pytest.fixture
 def url(store_url: str, annals: Annals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A store with a registry, and a master key."""
+    """The URL of a store with a registry; a master key is configured."""
     monkeypatch.setenv("ANNALS_MASTER_KEY", KEY)
     (tmp_path / "registry.json").write_text('{"schemagroups": {"g": {}}}')
     assert annals("import", tmp_path / "registry.json", "--database", store_url).code == 0
@@ -42,7 +42,7 @@ def show_link(annals: Annals, url: str, id: str = "primary") -> Any:
 
 
 def test_create_update_and_delete_a_link(annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # LEG-901: what the API does, done by an administrator
+    # LEG-901: an administrator can do with the console what the API does
     added = annals("replicate", "add", "primary", f"{URL}/", "--interval", "5", "--database", url)
     assert (added.code, added.out) == (0, "primary\n"), added.err
     assert annals("replicate", "list", "--database", url).out == f"primary\tactive\tlog\tpull\t{URL}\n"
@@ -63,8 +63,8 @@ def test_create_update_and_delete_a_link(annals: Annals, url: str, monkeypatch: 
     assert annals("replicate", "resume", "primary", "--database", url).out == "active\n"
     assert annals("replicate", "promote", "primary", "--database", url).out == "promoted\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    asked = annals("replicate", "remove", "primary", "--database", url)
-    assert asked.code == 1 and "becomes writable" in asked.err
+    cancelled = annals("replicate", "remove", "primary", "--database", url)
+    assert cancelled.code == 1 and "becomes writable" in cancelled.err
     removed = annals("replicate", "remove", "primary", "--yes", "--database", url)
     assert removed.out == "primary is removed; what came over it is writable\n"
     gone = annals("replicate", "show", "primary", "--database", url)
@@ -72,7 +72,7 @@ def test_create_update_and_delete_a_link(annals: Annals, url: str, monkeypatch: 
 
 
 def test_all_fields_of_a_link_are_shown(annals: Annals, url: str) -> None:
-    # LEG-901: scope, names and conflicts as the document has them
+    # LEG-901: show prints scope, names and conflicts as in the document of the link
     options = {
         "--dialect": ["xregistry"],
         "--group": ["/schemagroups/a", "/schemagroups/b"],
@@ -97,7 +97,7 @@ def test_all_fields_of_a_link_are_shown(annals: Annals, url: str) -> None:
 
 
 def test_where_secrets_come_from(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # LEG-901: a file, standard input or the environment, and never an argument, which other processes see
+    # LEG-901: from a file, standard input or the environment; never from an argument, which other processes can see
     (tmp_path / "token").write_text("from a file\n")
     ways: dict[str, tuple[str, ...]] = {
         "file": ("--secret-file", str(tmp_path / "token")),
@@ -125,7 +125,7 @@ def test_where_secrets_come_from(annals: Annals, url: str, tmp_path: Path, monke
 
 
 def values(url: str) -> dict[tuple[str, str], str | None]:
-    """The secrets that a store keeps."""
+    """The decrypted secrets of a store, by owner and name."""
     with closing(Store(url)) as store, store.engine.begin() as connection:
         rows = connection.exec_driver_sql("SELECT reference, owner, name FROM secret").fetchall()
         vault = Vault([bytes(32)])
@@ -133,7 +133,7 @@ def values(url: str) -> dict[tuple[str, str], str | None]:
 
 
 def test_how_links_go(annals: Annals, url: str) -> None:
-    # Status: how far behind, since when, whether both ends are equal, conflicts and what went wrong
+    # status prints the lag, the last contact, the verdict of the comparison, the conflicts and the last error
     assert annals("replicate", "add", "primary", URL, "--database", url).code == 0
     assert annals("replicate", "status", "--database", url).out == "primary\tactive\t\t\t\tunknown\t0\t\n"
     with closing(LinkStates(url)) as states:
@@ -154,7 +154,7 @@ def test_how_links_go(annals: Annals, url: str) -> None:
 
 
 def test_what_is_refused(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # One line that names the member, and an exit code
+    # stderr names the wrong member, and the exit code is not 0
     cases: dict[tuple[str, ...], tuple[int, str]] = {
         ("add", "p", "ftp://primary.example"): (1, '"/url"'),
         ("add", "p", URL, "--mode", "sideways"): (1, '"/mode"'),
@@ -176,7 +176,7 @@ def test_what_is_refused(annals: Annals, url: str, tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 def primary(tmp_path: Path) -> Iterator[str]:
-    """A registry that is served."""
+    """The URL of a served registry."""
     home = tmp_path / "there"
     home.mkdir()
     with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
@@ -184,8 +184,8 @@ def primary(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # LEG-913: asks first; then both registries hold the same, and the console says how much was another
-    # LEG-1108: the console connects where the operator permits it, as the server does
+    # LEG-913: the verb asks first; afterwards both registries are equal, and it prints how many entities differed
+    # LEG-1108: the console connects only to addresses that the operator permits, as the server does
     annals("replicate", "add", "primary", primary, "--database", url)
     refused = annals("replicate", "repair", "primary", "--yes", "--database", url)
     assert refused.code != 0 and "unless ANNALS_SINKS_ALLOW permits them" in refused.err
@@ -195,8 +195,8 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
     row = annals("replicate", "status", "primary", "--check", "--database", url).out.split("\t")
     assert (row[1], row[5]) == ("diverged", "differs /")
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    asked = annals("replicate", "repair", "primary", "--database", url)
-    assert asked.code == 1 and "will be undone" in asked.err
+    cancelled = annals("replicate", "repair", "primary", "--database", url)
+    assert cancelled.code == 1 and "will be undone" in cancelled.err
     repaired = annals("replicate", "repair", "primary", "--yes", "--database", url)
     assert repaired.out.endswith(" entities differed and are as they are there\n"), repaired.err
     assert annals("log", "hash", "--against", primary, "--database", url).code == 0
@@ -208,7 +208,7 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
 def test_a_check_prints_its_rows_and_exits_by_the_verdict(
     annals: Annals, url: str, primary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # LEG-913: whoever asks whether both hold the same gets a row for each link, whatever comes out, and an exit code
+    # LEG-913: a check prints a row for each link, whatever its verdict; the exit code says whether all links are equal
     monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1,localhost")
 
     def checked(*ids: str) -> tuple[int, dict[str, str], str]:
@@ -245,7 +245,7 @@ def test_a_check_prints_its_rows_and_exits_by_the_verdict(
 
 
 def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # LEG-901: a server makes the links that its setting names, once, and keeps what was done with them since
+    # LEG-901: a server creates the links of its setting once, and keeps later changes of their state
     def served(links: Any) -> tuple[int, Any]:
         with serving(url, tmp_path, ANNALS_MASTER_KEY=KEY, ANNALS_LINKS=json.dumps(links)) as found:
             position = httpx.get(f"{found.url}/-/log/head").json()["position"]
@@ -269,7 +269,7 @@ def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch:
 
 
 def test_links_by_setting_of_several_processes(postgres_url: str, tmp_path: Path) -> None:
-    # the processes of a store that start together make a link once, and all of them start
+    # several processes that start at the same time create a link once, and all of them start
     links = json.dumps({"primary": {"url": URL}})
     settings = {"ANNALS_MASTER_KEY": KEY, "ANNALS_LINKS": links}
     with closing(Store(postgres_url)) as store:
@@ -298,7 +298,7 @@ def test_links_by_setting_of_several_processes(postgres_url: str, tmp_path: Path
 def test_links_by_setting_that_cannot_be(
     annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch, links: str, code: int, said: str
 ) -> None:
-    # the server does not start with others than it was told to have
+    # the server does not start if it cannot have the links of its setting
     annals("replicate", "add", "primary", URL, "--database", url)
     monkeypatch.setenv("ANNALS_LINKS", links)
     ended = annals("serve", "--port", "0", "--database", url)

@@ -1,4 +1,4 @@
-"""`annals segments`: exit codes 0 done, 1 refused, 2 usage, 3 damaged, and one line that says what is wrong."""
+"""`annals segments`: exit codes 0 done, 1 refused, 2 usage, 3 damaged, and one line that names the error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.segment_logs import log_rows, record_interactions
 
 @pytest.fixture
 def store(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """A store of twelve interactions, in the current folder, and no settings of the machine."""
+    """A store with twelve interactions in the current folder, without the settings of the machine."""
     for name in [name for name in os.environ if name.startswith("ANNALS_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -53,11 +53,11 @@ def test_the_folder_may_be_a_setting(
 
 def test_list_prints_the_manifest(store: Registry, annals: Annals, tmp_path: Path) -> None:
     annals("segments", "write", "--folder", "out", "--events", "5")
-    known = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "manifest").iterdir())]
-    told = annals("segments", "list", "--folder", "out", "--json").out.splitlines()
-    assert [json.loads(line) for line in told] == known
+    entries = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "manifest").iterdir())]
+    printed = annals("segments", "list", "--folder", "out", "--json").out.splitlines()
+    assert [json.loads(line) for line in printed] == entries
     rows = [line.split("\t") for line in annals("segments", "list", "--folder", "out").out.splitlines()]
-    for row, one in zip(rows, known, strict=True):
+    for row, one in zip(rows, entries, strict=True):
         packed = one["documents"] or {"bytes": 0, "rows": 0}
         counts = [one[name] for name in ("first", "last", "events", "interactions")]
         assert row == [*map(str, (*counts, one["log"]["bytes"] + packed["bytes"], packed["rows"])), one["log"]["path"]]
@@ -95,7 +95,7 @@ def test_a_folder_of_another_registry_is_refused(store: Registry, annals: Annals
     assert annals("segments", "verify", "--folder", "out", "--database", url).code == 3
 
 
-#: The command line and how the one line begins that it ends with.
+#: The arguments, the exit code, and the beginning of the line on stderr.
 MISUSES = {
     "no filesystem": (["write", "--folder", "gopher://host/out"], 2, "annals: this cannot be a folder of segments: "),
     "no folder": (["write", "--folder", "annals.db"], 2, "annals: annals.db cannot be read or written: "),
@@ -120,7 +120,7 @@ def test_what_cannot_be_ends_with_one_line(
 def test_without_pyarrow_the_extra_is_named(store: Registry, annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("pyarrow", "annals.projections.segments"))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as Python does for a module that cannot be imported
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # Python marks a module that cannot be imported so
     for verb in ("write", "list", "verify"):
         ended = annals("segments", verb, "--folder", "out")
         assert (ended.code, ended.out) == (2, "")

@@ -20,20 +20,20 @@ FIRST, SECOND, THIRD = (bytes([number]) * 32 for number in (1, 2, 3))
 
 
 def test_another_master_key(store_url: str, annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ACC-56: the keys of the tokens of providers are wrapped again, so that the old master key can go."""
+    """ACC-56: data keys of provider tokens are wrapped with the newest master key; the old key is no longer needed."""
     clock = Clock()
     create(store_url)
     with closing(SessionStore(store_url)) as store:
         before = opened(store, clock, FIRST)
-        kept, lost = (asyncio.run(before.begin(ADA, TOKENS)) for _ in range(2))
+        checked_after, checked_before = (asyncio.run(before.begin(ADA, TOKENS)) for _ in range(2))
         unrelated = asyncio.run(before.begin(Identity(Caller("jo"), "jwt")))
-        asyncio.run(opened(store, clock, THIRD).begin(ADA, TOKENS))  # no key opens this one
+        asyncio.run(opened(store, clock, THIRD).begin(ADA, TOKENS))  # neither configured key opens this session
         monkeypatch.setenv("ANNALS_MASTER_KEY", ",".join(b64encode(key).decode() for key in (SECOND, FIRST)))
         ended = annals("secrets", "rotate", "--database", store_url)
         assert ended.code == 0, ended.err
         assert ended.out.endswith("2 sessions are under the newest master key\n")
         clock.now += CHECK_SECONDS
-        assert caller(opened(store, clock, FIRST), lost) is None
+        assert caller(opened(store, clock, FIRST), checked_before) is None
         after = opened(store, clock, SECOND)
-        assert caller(after, kept) == Caller("ada", Role.WRITER)
+        assert caller(after, checked_after) == Caller("ada", Role.WRITER)
         assert caller(after, unrelated) == Caller("jo")

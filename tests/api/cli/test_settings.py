@@ -1,4 +1,4 @@
-"""Settings: where they come from, what they take, and what they show."""
+"""Settings: their sources, the values that they accept, and how `annals config` prints them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_refused_setting_does_not_show_its_password_either(annals: Annals) -> 
     ("name", "value"),
     [
         ("LOG_LEVEL", "loud"),
-        # ENT-30: a registryid is an id, else no copy of the registry could be written back
+        # ENT-30: a registryid has the form of an id; otherwise an export of the registry could not be imported
         ("REGISTRYID", "a b"),
         ("REGISTRYID", ""),
         ("PORT", "eighty"),
@@ -91,7 +91,7 @@ def test_the_address_of_a_server_is_a_url() -> None:
     )
 
 
-# In memory SQLite forgets everything with the process, and gives each connection a registry of its own.
+# SQLite in memory loses all data with the process, and gives each connection its own database.
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "annals.db", "mysql://host/name", ""])
 def test_a_database_that_keeps_things_is_needed(url: str) -> None:
     with pytest.raises(ValidationError):
@@ -105,7 +105,7 @@ def test_a_public_url_is_absolute(url: str) -> None:
 
 
 def test_a_public_url_loses_its_last_slash() -> None:
-    # ENT-40: self is the root and the xid, which starts with a slash of its own.
+    # ENT-40: self is the root followed by the xid, which starts with a slash.
     assert Settings(public_url="https://example.com/registry/").public_url == "https://example.com/registry"
 
 
@@ -155,7 +155,7 @@ def test_all_settings_are_listed_without_what_is_secret(monkeypatch: pytest.Monk
             "annals: ANNALS_KAFKA_PASWORD is not a setting; did you mean ANNALS_KAFKA_PASSWORD?\n",
         ),
         ("ANNALS_XYZ", "annals: ANNALS_XYZ is not a setting; annals config lists all settings.\n"),
-        # those of tests, of verbs, and of a service with this name in Kubernetes
+        # variables of tests, of verbs, of a Kubernetes service named annals, and of other programs
         ("ANNALS_TEST_CUT", ""),
         ("ANNALS_TOKEN", ""),
         ("ANNALS_SERVICE_PORT_HTTP", ""),

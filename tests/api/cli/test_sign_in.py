@@ -1,4 +1,4 @@
-"""`annals auth login` and `logout` at a real provider, and which servers get the token (ACC-50)."""
+"""`annals auth login` and `logout` with a real provider, and the servers that receive the token (ACC-50)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 class Person:
-    """Somebody at a command line with a store, and with a browser."""
+    """A user with a command line, a store and a browser."""
 
     def __init__(self, site: Site, annals: Annals, home: Path) -> None:
         self.site, self.annals, self.home = site, annals, home
@@ -39,25 +39,25 @@ class Person:
         site.provider.set_accounts(ACCOUNTS)
 
     def log_in(self, client: str = CLI_CLIENT, cancels: bool = False) -> Ended:
-        """Runs the verb, and does in the browser what it says."""
-        said, complained = self.home / "said", self.home / "complained"
-        for file in (said, complained):
+        """Runs `annals auth login`, and confirms the code in the browser, or cancels."""
+        output, errors = self.home / "said", self.home / "complained"
+        for file in (output, errors):
             file.write_text("")
         options = ("--issuer", self.site.provider.issuer, "--client-id", client)
         settings = environment(XDG_CONFIG_HOME=str(self.home))
-        process = Fork(("auth", "login", self.site.url, *options), self.home, settings, said, complained)
+        process = Fork(("auth", "login", self.site.url, *options), self.home, settings, output, errors)
         try:
-            until(lambda: process.poll() is not None or "confirm the code" in complained.read_text())
+            until(lambda: process.poll() is not None or "confirm the code" in errors.read_text())
             if process.poll() is None:
-                self._confirm(complained.read_text().split()[1], cancels)
-            return Ended(process.wait(timeout=60), said.read_text(), complained.read_text())
+                self._confirm(errors.read_text().split()[1], cancels)
+            return Ended(process.wait(timeout=60), output.read_text(), errors.read_text())
         finally:
             process.kill()
 
     def _confirm(self, url: str, cancels: bool) -> None:
         browser = Browser()
         browser.go(url)
-        browser.submit("user_code")  # of the URL
+        browser.submit("user_code")  # the code is in the URL
         if cancels:
             browser.submit("user_code", abort="yes")
             return
@@ -65,14 +65,14 @@ class Person:
         browser.sign_in_at_provider("ada")
 
     def compare(self, url: str | None = None) -> Ended:
-        """What a verb says that reads the server."""
+        """The outcome of `annals log hash`, a verb that reads from the server."""
         database = self.home / "own.db"
         if not database.exists():
             create(f"sqlite:///{database}")
         return self.annals("log", "hash", "/", "--database", f"sqlite:///{database}", "--against", url or self.site.url)
 
     def change(self, **members: Any) -> None:
-        """Changes the stored sign-in, as time does."""
+        """Changes members of the stored sign-in, for example its time of expiry."""
         sign_ins = json.loads(self.file.read_text())
         for each in sign_ins.values():
             each.update(members)
@@ -92,7 +92,7 @@ def person(site: Site, annals: Annals, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_signing_in_and_out(person: Person) -> None:
-    """ACC-50: by a code that a browser confirms; then verbs send the token to this server, until the sign-out."""
+    """ACC-50: a browser confirms the code; then verbs send the token to this server, until the sign-out."""
     assert "answers 401" in person.compare().err
     ended = person.log_in()
     assert (ended.code, ended.out) == (0, f"signed in to {person.site.url} as ada\n"), ended.err
@@ -105,7 +105,7 @@ def test_signing_in_and_out(person: Person) -> None:
 
 
 def test_the_token_goes_to_its_origin_only(person: Person) -> None:
-    """ACC-50: the same machine by another name is another origin; another token has precedence."""
+    """ACC-50: another name of the same machine is another origin; --token has precedence over the stored token."""
     assert person.log_in().code == 0
     assert "answers 401" in person.compare(person.site.url.replace("127.0.0.1", "localhost")).err
     assert person.compare(person.site.url + "/").err.endswith("differs.\n")
@@ -117,7 +117,7 @@ def test_the_token_goes_to_its_origin_only(person: Person) -> None:
 
 
 def test_tokens_are_refreshed(person: Person) -> None:
-    """ACC-50: without a question, until the provider refuses; then the verb says what to do."""
+    """ACC-50: an expired token is refreshed without interaction; if the provider refuses, the error names a remedy."""
     assert person.log_in().code == 0
     first = person.stored
     person.change(expires=0.0, id_token="old")
@@ -132,7 +132,7 @@ def test_tokens_are_refreshed(person: Person) -> None:
 
 
 def test_what_is_refused(person: Person) -> None:
-    """ACC-50: by the person, or by the provider for the client; nothing is stored."""
+    """ACC-50: if the user cancels or the provider refuses the client, the verb fails and stores nothing."""
     cancelled = person.log_in(cancels=True)
     assert cancelled.code == 1 and "access_denied" in cancelled.err
     assert person.log_in(client=CLIENT).code == 1
@@ -152,13 +152,13 @@ def test_what_is_refused(person: Person) -> None:
     ],
 )
 def test_wrong_use(annals: Annals, arguments: tuple[str, ...], code: int, named: str) -> None:
-    """ACC-50: one line that names what is wrong; a token goes to no server that others could listen to."""
+    """ACC-50: the error names the wrong argument; tokens are not sent unencrypted to other machines."""
     ended = annals("auth", "login", *arguments)
     assert ended.code == code and named in ended.err and "Traceback" not in ended.err
 
 
 def test_a_file_that_is_not_safe(person: Person) -> None:
-    """ACC-50: tokens that others can read, or that make no sense, are not used."""
+    """ACC-50: a file of sign-ins that other users can read, or that is malformed, is not used."""
     sign_in = SignIn("https://p.example", "cli", 9e9, "an ID token")
     person.file.parent.mkdir()
     person.file.write_text(json.dumps({origin_of(person.site.url): asdict(sign_in)}))
@@ -186,5 +186,5 @@ def test_a_file_that_is_not_safe(person: Person) -> None:
     ],
 )
 def test_origins(url: str, origin: str | None) -> None:
-    """ACC-50: scheme, host and port decide who gets a token."""
+    """ACC-50: the origin of a server, which decides whether it receives a token, is scheme, host and port."""
     assert origin_of(url) == origin

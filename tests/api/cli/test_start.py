@@ -1,4 +1,4 @@
-"""The command starts fast, because it imports only what the verb needs. The bounds of processor time are generous."""
+"""The command starts fast: it imports only what the verb needs. The bounds of processor time are generous."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import pytest
 
 from tests.support.polling import until
 
-#: What no verb needs for its help, nor to say that it is used wrongly.
+#: Packages that no verb needs for its help or for errors of usage.
 HEAVY = frozenset(("sqlalchemy", "starlette", "uvicorn", "httpx", "structlog", "pydantic_settings", "eventsourcing"))
-#: What a registry in a SQLite file needs for some requests and some settings only.
+#: Packages that a registry in a SQLite file needs only for some requests and settings.
 RARE = frozenset(
     ("psycopg", "kafka", "jinja2", "jwt", "cryptography", "wsproto", "paho", "nats", "proton", "pyspark", "pyarrow")
 ) | frozenset(("pandas", "numpy", "matplotlib"))
-#: What only the processes import that check documents.
+#: Packages that only the worker processes for document checks import.
 FORMATS = frozenset(
     ("fastavro", "jsonschema", "jsonschema_rs", "json_structure", "grpc_tools", "google.protobuf", "xmlschema")
 ) | frozenset(("graphql", "openapi_spec_validator"))
-#: By verb, what it does not import beyond that.
+#: By verb, further packages that it does not import.
 UNUSED: Final[Mapping[str, Set[str]]] = {
     "--version": HEAVY | {"rich", "pydantic", "asyncio"},
     "": HEAVY,
@@ -47,9 +47,9 @@ def test_what_a_verb_does_not_import(store_file: str, words: str, unused: Set[st
 
 
 def test_what_a_server_does_not_import_for_its_first_answer(folder: Path) -> None:
-    with _served(folder) as (url, said):
+    with _served(folder) as (url, output):
         assert httpx.get(f"{url}/-/readyz").status_code == 200
-        assert _imported(said.read_text()) & (RARE | FORMATS | {"httpx"}) == set()
+        assert _imported(output.read_text()) & (RARE | FORMATS | {"httpx"}) == set()
 
 
 def test_the_version_takes_little_processor_time(folder: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_server_takes_little_processor_time_to_its_first_answer(folder: Path) 
     assert os.times().children_user + os.times().children_system - before < 4
 
 
-#: Compiled sources are kept, as an installation has them.
+#: Python may write and use compiled sources, as in an installation.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 START = (sys.executable, "-X", "importtime", "-m", "annals")
 
@@ -79,15 +79,15 @@ def store_file(folder: Path) -> str:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A server's URL, and the file with what it has said."""
-    said = folder / "said.txt"
-    with said.open("w") as errors:
+    """The URL of a server, and the file with its stderr."""
+    output = folder / "said.txt"
+    with output.open("w") as errors:
         process = subprocess.Popen([*START, "serve", "--port", "0"], stderr=errors, env=ENVIRONMENT)
     try:
-        until(lambda: "Annals serves" in said.read_text())
-        match = re.search(r"Annals serves (\S+)", said.read_text())
+        until(lambda: "Annals serves" in output.read_text())
+        match = re.search(r"Annals serves (\S+)", output.read_text())
         assert match
-        yield match[1], said
+        yield match[1], output
     finally:
         process.terminate()
         process.wait(timeout=60)
@@ -100,6 +100,6 @@ def _processor_seconds(*words: str) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _imported(said: str) -> set[str]:
-    """Modules in the output of `-X importtime`, with the packages that contain them."""
-    return {".".join(name.split(".")[:count]) for name in _IMPORT.findall(said) for count in (1, 2, 3)}
+def _imported(output: str) -> set[str]:
+    """Modules in the output of `-X importtime`, and the packages that contain them."""
+    return {".".join(name.split(".")[:count]) for name in _IMPORT.findall(output) for count in (1, 2, 3)}

@@ -1,4 +1,4 @@
-"""`annals subscriptions` and `annals secrets`, on both databases where these matter."""
+"""`annals subscriptions` and `annals secrets`, on both databases."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ KEYS = [b64encode(bytes([number]) * 32).decode() for number in (1, 2)]
 
 @pytest.fixture
 def url(store_url: str, annals: Annals, tmp_path: Path) -> str:
-    """A store with a registry that has seen something."""
+    """The URL of a store with a registry that has a Group."""
     (tmp_path / "registry.json").write_text('{"schemagroups": {"g": {}}}')
     assert annals("import", tmp_path / "registry.json", "--database", store_url).code == 0
     return store_url
 
 
-def made(annals: Annals, url: str, tmp_path: Path, **more: Any) -> str:
+def create_subscription(annals: Annals, url: str, tmp_path: Path, **more: Any) -> str:
     (tmp_path / "subscription.json").write_text(json.dumps({**BODY, **more}))
     ended = annals("subscriptions", "create", tmp_path / "subscription.json", "--database", url)
     assert ended.code == 0, ended.err
@@ -40,8 +40,8 @@ def made(annals: Annals, url: str, tmp_path: Path, **more: Any) -> str:
 
 
 def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_path: Path) -> None:
-    # SUB-501 to SUB-509: what the API does, done by an administrator
-    id = made(annals, url, tmp_path)
+    # SUB-501 to SUB-509: an administrator can do with the console what the API does
+    id = create_subscription(annals, url, tmp_path)
     row = annals("subscriptions", "list", "--database", url).out.strip().split("\t")
     assert row == [id, "active", "HTTP", "0", "0", BODY["sink"]]
     assert json.loads(annals("subscriptions", "list", "--json", "--database", url).out)["id"] == id
@@ -52,7 +52,7 @@ def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_p
     assert annals("subscriptions", "resume", id, "--database", url).out == "active\n"
     assert annals("subscriptions", "replay", id, "--from", "1", "--database", url).code == 0
     again = annals("subscriptions", "replay", id, "--from", "2020-01-01T00:00:00Z", "--database", url)
-    assert again.code == 1 and "another replay is still running" in again.err  # nobody has begun the first one
+    assert again.code == 1 and "another replay is still running" in again.err  # no deliverer has started the first one
     assert annals("subscriptions", "delete", id, "--database", url).out == f"{id} is deleted\n"
     gone = annals("subscriptions", "show", id, "--database", url)
     assert gone.code == 1 and "cannot be found" in gone.err
@@ -61,8 +61,8 @@ def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_p
 
 
 def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
-    # SUB-831: printed with the event that they are about, and tried again
-    id = made(annals, url, tmp_path)
+    # SUB-831: dead letters are printed with their sequence, and can be redelivered
+    id = create_subscription(annals, url, tmp_path)
     deliveries.create_tables(url)
     at = sequence_of(5, 0)
     with closing(Store(url)) as store, store.engine.execution_options(**{WRITING: True}).begin() as connection:
@@ -77,7 +77,7 @@ def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
 
 
 def test_what_is_refused(annals: Annals, url: str, tmp_path: Path) -> None:
-    # SUB-508: one line with the member and the rule, and an exit code
+    # SUB-508: stderr names the wrong member, and the exit code is not 0
     (tmp_path / "wrong.json").write_text(json.dumps({**BODY, "filters": [{"sql": "type LIKE"}]}))
     ended = annals("subscriptions", "create", tmp_path / "wrong.json", "--database", url)
     assert ended.code == 1 and '"/filters/0/sql"' in ended.err
@@ -86,10 +86,10 @@ def test_what_is_refused(annals: Annals, url: str, tmp_path: Path) -> None:
 
 
 def test_another_master_key(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # SUB-914: data keys are wrapped anew, neither the log nor the values are touched
+    # SUB-914: rotation wraps the data keys again; the secret values stay the same
     assert annals("secrets", "rotate", "--database", url).code == 2
     monkeypatch.setenv("ANNALS_MASTER_KEY", KEYS[0])
-    id = made(annals, url, tmp_path, sink="https://93.184.216.34/in?k=v")
+    id = create_subscription(annals, url, tmp_path, sink="https://93.184.216.34/in?k=v")
     (tmp_path / "keys").write_text(f"{KEYS[1]}\n{KEYS[0]}\n")
     monkeypatch.delenv("ANNALS_MASTER_KEY")
     monkeypatch.setenv("ANNALS_MASTER_KEY_FILE", str(tmp_path / "keys"))
@@ -106,7 +106,7 @@ def test_another_master_key(annals: Annals, url: str, tmp_path: Path, monkeypatc
 
 
 def test_keys_are_not_printed(annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
-    # SUB-303: neither as a setting nor in the line about a wrong one
+    # SUB-303: neither in the list of settings nor in the error about a wrong key
     monkeypatch.setenv("ANNALS_MASTER_KEY", KEYS[0])
     assert KEYS[0] not in annals("config").out
     monkeypatch.setenv("ANNALS_MASTER_KEY", "swordfish")

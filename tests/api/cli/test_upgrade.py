@@ -1,4 +1,4 @@
-"""`annals upgrade`: an old store with its history becomes one of this release; a newer one is refused in one line."""
+"""`annals upgrade`: upgrades an old store with its history; a store of a newer release is refused with one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annals.commands.store.database.tables import SCHEMA
 from tests.support.console import Annals
 from tests.support.old_stores import CHAINS, EVENTS, OLD_SCHEMAS, write_old_store
 
-#: Verbs that read or write the store, each in its own way.
+#: Verbs that read or write the store.
 VERBS = ("upgrade", "export", "log verify", "log history /", "rebuild", "secrets rotate", "publish --kafka localhost:9")
 DATABASE = "sqlite:///annals.db"
 
@@ -66,7 +66,7 @@ def test_a_store_of_a_newer_program_is_refused(annals: Annals, verb: str, monkey
 
 
 def test_a_damaged_log_is_one_line_and_code_3(annals: Annals) -> None:
-    """Its read model cannot be rebuilt; a verification says where the damage is."""
+    """The read model of a damaged log cannot be rebuilt; the error names the verb that finds the damage."""
     write_old_store(DATABASE, "2")
     with closing(sqlite3.connect("annals.db", isolation_level=None)) as connection:
         connection.execute("UPDATE interaction SET state = zeroblob(32)")

@@ -1,4 +1,4 @@
-"""Wrong usage is one line on stderr and exit code 2, in terminals and in logs, however the command is started."""
+"""Wrong usage results in one line on stderr and exit code 2, in terminals and in logs, however the command starts."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_what_was_typed_cannot_write_to_the_terminal(annals: Annals, word: str) 
 
 
 def test_the_same_line_in_a_terminal(folder: Path) -> None:
-    ours, theirs = pty.openpty()
-    ended = subprocess.run([*STARTS[0], "serv"], stdin=theirs, stdout=theirs, stderr=theirs, check=False)
-    os.close(theirs)
-    said = os.read(ours, 4096).decode()
-    os.close(ours)
+    controller, terminal = pty.openpty()
+    ended = subprocess.run([*STARTS[0], "serv"], stdin=terminal, stdout=terminal, stderr=terminal, check=False)
+    os.close(terminal)
+    printed = os.read(controller, 4096).decode()
+    os.close(controller)
     assert ended.returncode == ExitCode.USAGE
-    assert said == f"annals: {CASES['an unknown verb'][1]}\r\n"
+    assert printed == f"annals: {CASES['an unknown verb'][1]}\r\n"
 
 
 STARTS = [str(Path(sys.executable).with_name("annals"))], [sys.executable, "-m", "annals"]
@@ -87,7 +87,7 @@ def test_ctrl_c_ends_a_verb_with_its_own_code(annals: Annals, folder: Path) -> N
         [*STARTS[0], "log", "tail", "-f"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # A process that a script has started in the background ignores it, and its children do so too.
+        # A process that a script starts in the background ignores SIGINT, and so do its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout and process.stdout.readline()

@@ -1,4 +1,4 @@
-"""What the two older APIs say of the past is what they said then, whatever any API has done since."""
+"""With `asof`, the two legacy APIs return what they returned at that moment, regardless of later changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.registries.in_process import Api, create, serving
 
 SR, MC = SCHEMAREGISTRY.base, MESSAGECATALOG.base
 SCHEMAS, MESSAGES = f"{SR}/schemagroups/g/schemas", f"{MC}/messagecatalog/g/messagedefinitions"
-#: All reads whose answers are compared: lists, groups, the latest, each number and each URI.
+#: All reads whose responses are compared: lists, groups, latest versions, versions by number and by URI.
 READS = [
     *(
         f"{SR}/schemagroups",
@@ -33,12 +33,12 @@ READS = [
     f"{SR}/schema?uri=/schemagroups/g/schemas/b/versions/1",
     f"{MC}/messagedefinition?uri=urn:m:1",
 ]
-#: What is said of an answer about the past besides, and what leads into it.
-BESIDES = ("link", "memento-datetime", "cache-control", "vary")
+#: Headers in which a response with `asof` differs from the earlier response.
+ASOF_HEADERS = ("link", "memento-datetime", "cache-control", "vary")
 
 
 def writes(chance: random.Random) -> Iterator[tuple[str, str, Any]]:
-    """Writes by all three APIs, on few ids, so that most of them meet what others left."""
+    """Writes by all three APIs to few ids, so that most writes change an existing object."""
     kinds: list[Callable[[str, bytes], tuple[str, str, Any]]] = [
         lambda id, text: ("POST", f"{SCHEMAS}/{id}?format=own", text),
         lambda id, text: ("POST", f"{SCHEMAS}/{id}?format=own&description=d{text.decode()}", text),
@@ -62,11 +62,11 @@ def writes(chance: random.Random) -> Iterator[tuple[str, str, Any]]:
 
 
 def comparable_answer(api: Api, path: str, asof: str | None = None) -> tuple[int, bytes, dict[str, str]]:
-    """An answer without what tells that it is one about the past."""
-    asked = path if asof is None else f"{path}{'&' if '?' in path else '?'}asof={asof}"
-    answer = api.send("GET", asked)
+    """Status, body and headers of a response, without the parts in which a response with `asof` differs."""
+    url = path if asof is None else f"{path}{'&' if '?' in path else '?'}asof={asof}"
+    answer = api.send("GET", url)
     ends = (f"?asof={asof}", f"&asof={asof}")
-    headers = {name: value for name, value in answer.headers.items() if name not in BESIDES}
+    headers = {name: value for name, value in answer.headers.items() if name not in ASOF_HEADERS}
     plain = {name: value.removesuffix(ends[0]).removesuffix(ends[1]) for name, value in headers.items()}
     if answer.status_code >= 400:
         return answer.status_code, b"", {}
@@ -75,7 +75,7 @@ def comparable_answer(api: Api, path: str, asof: str | None = None) -> tuple[int
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_the_past_stays_as_it_was(store_url: str, seed: int) -> None:
-    # LEG-1208, FLAG-80, FLAG-82, LEG-707: kept and deleted versions, numbers, URIs and groups at each moment
+    # LEG-1208, FLAG-80, FLAG-82, LEG-707: reads at each moment return the versions, numbers, URIs and groups of then
     create(store_url, default_source())
     with serving(store_url) as api:
         moments: dict[str, list[Any]] = {}

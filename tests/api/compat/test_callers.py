@@ -1,4 +1,4 @@
-"""Who sees and does what through the two older APIs: the same rights as through the registry's own."""
+"""A caller has the same rights in the two legacy APIs as in the xRegistry API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def family(request: pytest.FixtureRequest) -> LegacyApi:
 
 @pytest.fixture
 def api(store_url: str) -> Iterator[Api]:
-    """A registry with the groups `open` and `shut`, each with `s`, by both APIs."""
+    """A registry with the groups `open` and `shut` in both APIs, each with a definition `s`."""
     create(store_url, default_source())
     with serving(store_url, tokens=TOKENS) as served:
         for base, path, children in ((SR, "schemagroups", "schemas"), (MC, "messagecatalog", "messagedefinitions")):
@@ -51,7 +51,7 @@ def statuses(api: Api, token: str, *requests: tuple[str, str, Any]) -> list[int]
 
 
 def test_groups_are_listed_for_who_sees_them(api: Api, family: LegacyApi) -> None:
-    # LEG-1101, ACC-76: a role at the registry sees all Groups, one at a place those there
+    # LEG-1101, ACC-76: a role for the registry sees all Groups; a role at a place sees the Groups there
     root = f"{family.base}/{family.path}"
     child = f"{root}/shut/{family.children}"
     below = [("GET", path, None) for path in (child, f"{child}/s", f"{child}/s/versions", f"{child}/s/versions/1")]
@@ -70,21 +70,21 @@ def test_groups_are_listed_for_who_sees_them(api: Api, family: LegacyApi) -> Non
     assert statuses(api, "author", *nowhere) == [404, 404]
 
 
-def test_groups_are_not_there_for_who_has_no_role(api: Api, family: LegacyApi) -> None:
-    # LEG-1102: 403 on the list, 404 on what may not be read
+def test_groups_do_not_exist_for_callers_without_a_role(api: Api, family: LegacyApi) -> None:
+    # LEG-1102: the list is 403, and an unreadable Group is 404
     root = f"{family.base}/{family.path}"
     child = f"{root}/shut/{family.children}/s"
-    asked = [("GET", path, None) for path in (root, f"{root}/shut", child, f"{root}/open", f"{root}/none")]
-    assert statuses(api, "visitor", *asked) == [200, 404, 404, 200, 404]
-    assert statuses(api, "nobody", *asked) == [403, 404, 404, 404, 404]
-    told = [api.send("GET", f"{root}/{group}", **by("visitor")).json() for group in ("shut", "none")]
-    assert [{**each, "title": "", "subject": "", "detail": "", "instance": "", "args": ""} for each in told] == [
-        {"type": told[0]["type"], "status": 404, "title": "", "subject": "", "detail": "", "instance": "", "args": ""}
+    requests = [("GET", path, None) for path in (root, f"{root}/shut", child, f"{root}/open", f"{root}/none")]
+    assert statuses(api, "visitor", *requests) == [200, 404, 404, 200, 404]
+    assert statuses(api, "nobody", *requests) == [403, 404, 404, 404, 404]
+    both = [api.send("GET", f"{root}/{group}", **by("visitor")).json() for group in ("shut", "none")]
+    assert [{**each, "title": "", "subject": "", "detail": "", "instance": "", "args": ""} for each in both] == [
+        {"type": both[0]["type"], "status": 404, "title": "", "subject": "", "detail": "", "instance": "", "args": ""}
     ] * 2
 
 
 def test_the_same_caller_may_do_the_same_everywhere(api: Api, family: LegacyApi) -> None:
-    # LEG-1103: who may not write through the registry's own API may not here, and nothing is told of what is there
+    # LEG-1103: writes need the same rights as in the xRegistry API, and a 403 does not reveal whether a Group exists
     root = f"{family.base}/{family.path}"
     for group in ("shut", "none"):
         writes = [
@@ -103,17 +103,17 @@ def test_the_same_caller_may_do_the_same_everywhere(api: Api, family: LegacyApi)
 
 
 def test_uris_cannot_be_tried(api: Api, family: LegacyApi) -> None:
-    # LEG-1104: what may not be read is not found by its URI, like what is not there
+    # LEG-1104: a lookup of an unreadable version by its URI is 404, as if it did not exist
     lookup = f"{family.base}/{'schema' if family is SCHEMAREGISTRY else 'messagedefinition'}?uri=/{family.path}"
-    asked = [("GET", f"{lookup}/{group}/{family.children}/s/versions/1", None) for group in ("open", "shut", "none")]
-    assert statuses(api, "author", *asked) == [200, 404, 404]
-    assert statuses(api, "visitor", *asked) == [200, 404, 404]
-    assert statuses(api, "nobody", *asked) == [404, 404, 404]
-    assert statuses(api, "reader", *asked) == [200, 200, 404]
+    requests = [("GET", f"{lookup}/{group}/{family.children}/s/versions/1", None) for group in ("open", "shut", "none")]
+    assert statuses(api, "author", *requests) == [200, 404, 404]
+    assert statuses(api, "visitor", *requests) == [200, 404, 404]
+    assert statuses(api, "nobody", *requests) == [404, 404, 404]
+    assert statuses(api, "reader", *requests) == [200, 200, 404]
 
 
 def test_a_conflict_does_not_reveal_hidden_groups(api: Api, family: LegacyApi) -> None:
-    # LEG-1104, LEG-606: that a URI is taken has to be told, but not by what
+    # LEG-1104, LEG-606: the error reveals that a URI is in use, but not which version uses it
     root = f"{family.base}/{family.path}"
     api.done("POST", f"{root}/shut/{family.children}/hidden?id=urn:x:1", b"a", **by("admin"))
     for clash in (
@@ -122,12 +122,12 @@ def test_a_conflict_does_not_reveal_hidden_groups(api: Api, family: LegacyApi) -
     ):
         answer = api.send("POST", f"{root}/open/{family.children}/t?{clash}", b"b", **by("author"))
         assert answer.status_code == 409
-        told = answer.json()["title"] + answer.json()["detail"]
-        assert "shut" not in told and "hidden" not in told
+        message = answer.json()["title"] + answer.json()["detail"]
+        assert "shut" not in message and "hidden" not in message
 
 
 def test_a_read_only_definition_stays(api: Api, family: LegacyApi) -> None:
-    # LEG-211: what the registry keeps from being written is a conflict here, whatever is asked of it
+    # LEG-211: any write to a read-only definition is a conflict in the legacy APIs
     child = f"{family.base}/{family.path}/open/{family.children}/s"
     meta = f"/{family.groups}/open/{family.resources}/s/meta"
     assert api.done("PATCH", meta, {"readonly": True}, **by("admin")).json()["readonly"]
@@ -149,7 +149,7 @@ def test_a_read_only_definition_stays(api: Api, family: LegacyApi) -> None:
 
 
 def test_a_token_is_needed(api: Api, family: LegacyApi) -> None:
-    # Callers: nobody known is challenged, in the words of these paths, by aliases too
+    # Callers: a request without a token gets a challenge in the error format of the legacy APIs, also under aliases
     for path in (f"{family.base}/{family.path}", "/messagecatalog", "/schema?uri=a", "/messagecatalog/%ff"):
         answer = api.send("GET", path)
         assert answer.status_code in (400, 401)
@@ -160,7 +160,7 @@ def test_a_token_is_needed(api: Api, family: LegacyApi) -> None:
 
 
 def test_a_schema_that_may_not_be_read_is_none_to_a_definition(api: Api) -> None:
-    # LEG-1103: a `dataschema` tells nothing of a schema that its author may not see
+    # LEG-1103: a `dataschema` does not reveal whether a schema exists that the author of the definition may not read
     uri = f"http://h/r{SR}/schemagroups/{{}}/schemas/s/versions/1"
     api.done("PUT", f"{MC}/messagecatalog/open", {"format": "own"}, **by("author"))
     api.done("DELETE", f"{MC}/messagecatalog/open/messagedefinitions", **by("author"))

@@ -1,4 +1,4 @@
-"""The two older APIs over the real application: hosts, public URLs, many at once, and what a registry forbids."""
+"""The two legacy APIs in the whole application: hosts, public URLs, concurrent writes, and immutable registries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MESSAGE = f"{MC}/messagecatalog/g/messagedefinitions/m"
 
 @pytest.fixture
 def api(store_url: str) -> Iterator[Api]:
-    """A registry of the built-in model with a group in each of the two."""
+    """A registry with the built-in model, and a group in each legacy API."""
     create(store_url, default_source())
     with serving(store_url) as served:
         served.done("PUT", f"{SR}/schemagroups/g", {"format": "own"})
@@ -29,7 +29,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 
 def together(api: Api, path: str, bodies: list[bytes]) -> list[Any]:
-    """The answers to POSTs that are all sent at once."""
+    """The responses to concurrent POSTs."""
 
     async def post_all() -> list[Any]:
         return await asyncio.gather(*(api.client.post(path, content=body) for body in bodies))
@@ -38,7 +38,7 @@ def together(api: Api, path: str, bodies: list[bytes]) -> list[Any]:
 
 
 def test_the_same_content_at_once_is_one_version(api: Api) -> None:
-    # LEG-534: of schemas; each of a message definition's is its own
+    # LEG-534: for schemas; each POST of a message definition creates its own version
     answers = together(api, SCHEMA, [b"a"] * 20)
     assert {answer.status_code for answer in answers} == {200}
     assert {answer.headers["schema-version"] for answer in answers} == {"1"}
@@ -50,7 +50,7 @@ def test_the_same_content_at_once_is_one_version(api: Api) -> None:
 
 
 def test_different_content_at_once_is_numbered_without_gaps(api: Api) -> None:
-    # LEG-534: each answer has its own version, consecutive and never failing
+    # LEG-534: each request succeeds and creates a version; the numbers are consecutive
     bodies = [b"%d" % number for number in range(20)]
     answers = together(api, SCHEMA, bodies)
     assert {answer.status_code for answer in answers} == {200}
@@ -61,7 +61,7 @@ def test_different_content_at_once_is_numbered_without_gaps(api: Api) -> None:
 
 
 def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
-    # LEG-106, LEG-604, LEG-607: whatever host a request names, and also when the public URL is another one later
+    # LEG-106, LEG-604, LEG-607: regardless of the request's host, and after a change of the public URL
     api.send("POST", SCHEMA, b"a", host="192.0.2.1:99")
     uri = f"{BASE}{SCHEMA}/versions/1"
     assert api.send("GET", SCHEMA).headers["schema-id-location"].endswith(_quoted(uri))
@@ -69,7 +69,7 @@ def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
         shown = moved.send("GET", SCHEMA)
         assert shown.headers["schema-id-location"] == f"https://new.example{SR}/schema?uri={_quoted(uri)}"
         assert moved.send("GET", f"{SR}/schema?uri={_quoted(uri)}").content == b"a"
-        # its path is found under the URL of now as well, as LEG-608 asks for
+        # LEG-608: the lookup also finds the version by its path below the current public URL
         assert moved.send("GET", f"{SR}/schema?uri=https://new.example{SCHEMA}/versions/1").content == b"a"
         assert moved.send("GET", f"{SR}/schema?uri=https://other.example{SCHEMA}/versions/1").status_code == 404
         moved.done("POST", SCHEMA, b"b")
@@ -77,7 +77,7 @@ def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
 
 
 def test_without_a_public_url_answers_follow_the_host(sqlite_url: str) -> None:
-    # LEG-106: what leads on does, what is kept does not
+    # LEG-106: links in responses use the request's host, stored URIs do not
     create(sqlite_url, default_source())
     with serving(sqlite_url, public_url=None, hosts="h, here.example") as api:
         api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"}, host="here.example")
@@ -89,7 +89,7 @@ def test_without_a_public_url_answers_follow_the_host(sqlite_url: str) -> None:
 
 
 def test_hosts_of_their_own(sqlite_url: str) -> None:
-    # LEG-104: a host serves one of the two at its root, and nothing else; its canonical URLs work there
+    # LEG-104: a host serves one legacy API at its root, also under its canonical path, and nothing else
     create(sqlite_url, default_source())
     hosts: dict[str, Any] = {
         "compat_schemaregistry_hosts": "schemas.example, old.example",
@@ -97,11 +97,11 @@ def test_hosts_of_their_own(sqlite_url: str) -> None:
     }
     with serving(sqlite_url, public_url=None, **hosts) as api:
         at = {"host": "Schemas.example:8080"}
-        made = api.done("PUT", "/schemagroups/g", {"format": "own"}, **at)
+        created = api.done("PUT", "/schemagroups/g", {"format": "own"}, **at)
         assert api.send("GET", "/schemagroups", **at).json() == ["g"]
         assert api.send("GET", "/schemagroups", host="old.example").json() == ["g"]
         assert api.get("/schemagroups").keys() == {"g"}
-        location = made.headers["location"]
+        location = created.headers["location"]
         assert location == f"http://Schemas.example:8080{SR}/schemagroups/g"
         assert api.send("GET", location.removeprefix("http://Schemas.example:8080"), **at).json()["id"] == "g"
         for path in ("/", "/-/livez", "/export", "/subscriptions", "/messagecatalog", f"{MC}/messagecatalog"):
@@ -113,7 +113,7 @@ def test_hosts_of_their_own(sqlite_url: str) -> None:
 
 
 def test_a_registry_that_is_not_mutable_takes_nothing(sqlite_url: str) -> None:
-    # LEG-1103: what the capabilities keep as it is stays so through every door
+    # LEG-1103: entities that the capabilities make immutable cannot be changed through the legacy APIs
     create(sqlite_url, default_source())
     with serving(sqlite_url) as api:
         api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"})
@@ -126,7 +126,7 @@ def test_a_registry_that_is_not_mutable_takes_nothing(sqlite_url: str) -> None:
 
 
 def test_a_model_without_the_types_has_nothing(sqlite_url: str) -> None:
-    # LEG-101: both are served whatever the model is
+    # LEG-101: both legacy APIs are served with any model
     create(sqlite_url)
     with serving(sqlite_url) as api:
         assert api.get(f"{SR}/schemagroups") == []
@@ -137,7 +137,7 @@ def test_a_model_without_the_types_has_nothing(sqlite_url: str) -> None:
 
 
 def test_a_body_is_bounded_in_either_form(sqlite_url: str) -> None:
-    # LEG-512, LEG-513: a short body that unpacks to a long one is too large, before it is all there
+    # LEG-512, LEG-513: the limit applies to a body before and after decompression
     create(sqlite_url, default_source())
     with serving(sqlite_url, compat_body=1000) as api:
         api.done("PUT", f"{SR}/schemagroups/g", {"format": "own"})
@@ -153,7 +153,7 @@ def test_a_body_is_bounded_in_either_form(sqlite_url: str) -> None:
 
 
 def test_requests_are_counted_by_themselves(api: Api) -> None:
-    # metrics tell requests to the older APIs, by whatever path, from those to the registry's own
+    # metrics count requests to the legacy APIs separately, also under aliases
     api.get("/messagecatalog")
     text = api.send("GET", "/-/metrics").text
     assert 'annals_http_requests_total{method="GET",route="compat",status="200"} 1.0' in text
@@ -169,7 +169,7 @@ def test_requests_are_counted_by_themselves(api: Api) -> None:
     ],
 )
 def test_hosts_have_names(sqlite_url: str, setting: str, value: str) -> None:
-    # LEG-104: a setting that names no hosts is refused before anything is served
+    # LEG-104: an application with an invalid host name in a setting does not start
     options: dict[str, Any] = {setting: value}
     with pytest.raises(ValueError, match="host name"):
         Api(sqlite_url, **options)

@@ -1,4 +1,4 @@
-"""Events of the older APIs over HTTP: the feed by family, who may read them, and subscriptions to them."""
+"""Events of the legacy APIs over HTTP: the feed by family, the rights of its readers, and subscriptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFINITION = "/messagecatalog/g/messagedefinitions/m"
 
 
 def filled(api: Api) -> None:
-    """A schema, a message of long ago, and the end of the schema."""
+    """Creates a schema and a message with an old time, and deletes the schema."""
     api.done("PUT", SCHEMA, b"text", content_type="text/plain", xregistry_format="Own/1")
     api.done("PUT", MESSAGE, {"createdat": OLD})
     api.done("DELETE", SCHEMA)
@@ -29,7 +29,7 @@ def filled(api: Api) -> None:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """One that is only read."""
+    """A registry that tests only read."""
     url = f"sqlite:///{tmp_path_factory.mktemp('compat') / 'annals.db'}"
     create(url, default_source())
     with serving(url) as api:
@@ -38,7 +38,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 
 def event_json(interaction: int, index: int, action: str, subject: str, time: str = f"{NOW}Z") -> dict[str, Any]:
-    """One event, whole."""
+    """One complete event."""
     family = MESSAGECATALOG if subject.startswith("/messagecatalog") else SCHEMAREGISTRY
     type = f"{family.events}.{action}.v1"
     return {
@@ -72,10 +72,10 @@ MESSAGES = [
     [
         ("family=schemaregistry", SCHEMAS),
         ("family=messagecatalog", MESSAGES),
-        # LEG-1006: both in the order of the log, however they are named
+        # LEG-1006: events of both families in log order, regardless of the order of the parameter
         ("family=messagecatalog,schemaregistry", [*SCHEMAS[:3], *MESSAGES, *SCHEMAS[3:]]),
         ("family=schemaregistry&family=messagecatalog", [*SCHEMAS[:3], *MESSAGES, *SCHEMAS[3:]]),
-        # what chooses events chooses among these
+        # other parameters filter the events of the family
         (f"family=schemaregistry&subject={SCHEMA}", [*SCHEMAS[1:3], *SCHEMAS[4:]]),
         (f"family=messagecatalog&subject={DEFINITION}", MESSAGES[1:]),
         (f"family=messagecatalog&subject={MESSAGE}", []),
@@ -87,19 +87,19 @@ MESSAGES = [
     ],
 )
 def test_the_feed_by_family(api: Api, query: str, wanted: list[dict[str, Any]]) -> None:
-    # LEG-1001, LEG-1008: these families are told to those who ask for them
+    # LEG-1001, LEG-1008: the feed has legacy events only if their families are requested
     assert api.get(f"/-/events?{query}") == wanted
     lines = api.done("GET", f"/-/events?{query}", accept="application/x-ndjson").text.splitlines()
     assert list(map(json.loads, lines)) == wanted
 
 
 def test_the_feed_is_the_registrys_own_without_a_family(api: Api) -> None:
-    # LEG-1008: nothing changes for those who know of no families
+    # LEG-1008: without `family`, the feed has only xRegistry events
     own = api.get("/-/events")
     assert own == api.get("/-/events?family=xregistry")
     assert {event["type"].rpartition(".")[0].partition(".")[2].partition(".")[0] for event in own} == {"xregistry"}
     everything = api.get(f"/-/events?family=xregistry,{','.join(family.name for family in LEGACY_APIS)}")
-    # SUB-113: of one event of the log the registry's own first
+    # SUB-113: of the events of one log event, the xRegistry event is the first
     assert [event for event in everything if event in own] == own
     assert len(everything) == len(own) + len(SCHEMAS) + len(MESSAGES)
     first = [event["id"] for event in everything if event["xregcorrelationid"] == "id1"]
@@ -116,7 +116,7 @@ def test_the_feed_is_the_registrys_own_without_a_family(api: Api) -> None:
 
 @pytest.mark.parametrize("family", ["", "XREGISTRY", "schemaregistry,nope", "*"])
 def test_families_that_there_are_not(api: Api, family: str) -> None:
-    # FLAG-80: a refusal names the parameter, and what there is
+    # FLAG-80: the error names the parameter and the known families
     answer = api.send("GET", f"/-/events?family={family}")
     reason = answer.json()["args"]["error_detail"]
     assert (answer.status_code, reason.startswith('the parameter "family": the family')) == (400, True)
@@ -135,7 +135,7 @@ TOKENS = {
     [("read", [*SCHEMAS[:3], *MESSAGES, *SCHEMAS[3:]]), ("messages", MESSAGES), ("schemas", SCHEMAS)],
 )
 def test_callers_see_events_of_readable_groups(store_url: str, token: str, wanted: list[dict[str, Any]]) -> None:
-    # LEG-1103, LEG-1105: the rights are those of the registry, whatever the paths are called
+    # LEG-1103, LEG-1105: rights for a Group of the registry apply to the legacy events of the Group
     create(store_url, default_source())
     with serving(store_url) as api:
         filled(api)
@@ -166,7 +166,7 @@ def subscribed(sqlite_url: str) -> Iterator[Api]:
             {"types": ["io.cloudevents.messagecatalog.updated.v1", "io.xregistry.group.created"]},
             ["xregistry", "messagecatalog"],
         ),
-        # the source goes before the types
+        # the source has precedence over the types
         (
             {"source": BASE + SCHEMAREGISTRY.base, "types": ["io.cloudevents.schemaregistry.updated.v1"]},
             ["schemaregistry"],
@@ -175,14 +175,14 @@ def subscribed(sqlite_url: str) -> Iterator[Api]:
     ],
 )
 def test_families_of_a_subscription(subscribed: Api, members: dict[str, Any], families: list[str]) -> None:
-    # SUB-111, LEG-1008: by source, else by types, else the registry's own only
+    # SUB-111, LEG-1008: the source selects the family, else the types do; the default is xRegistry events only
     answer = subscribed.done("POST", "/subscriptions", {"sink": SINK, "protocol": "HTTP", **members})
     assert answer.json()["config"]["families"] == families
 
 
 @pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
 def test_a_subscription_as_older_descriptions_have_it(subscribed: Api, family: Any) -> None:
-    # LEG-915, SUB-106: `filter` as an object, the protocol HTTPS, the media type of their own
+    # LEG-915, SUB-106: `filter` as an object, the protocol HTTPS, and the media type of the legacy descriptions
     wish = {
         "source": BASE + family.base,
         "protocol": "HTTPS",
@@ -204,7 +204,7 @@ def test_a_subscription_as_older_descriptions_have_it(subscribed: Api, family: A
 
 
 def test_what_a_server_offers(subscribed: Api) -> None:
-    # SUB-108: the source of each family, as events have it
+    # SUB-108: OPTIONS lists the source of each family, which its events have
     offered = subscribed.send("OPTIONS", "/subscriptions").json()["families"]
     assert offered == {
         "xregistry": {"source": BASE},
@@ -213,7 +213,7 @@ def test_what_a_server_offers(subscribed: Api) -> None:
 
 
 def test_a_preview_by_family(api: Api) -> None:
-    # SUB-511, SUB-105: what is counted is of the families that are asked for
+    # SUB-511, SUB-105: only events of the requested families are counted
     wish = {"config": {"families": ["messagecatalog"]}, "filters": [{"prefix": {"subject": DEFINITION}}]}
     found = api.done("POST", "/-/subscriptions/preview", wish, content_type="application/json").json()
     type = f"{MESSAGECATALOG.events}.updated.v1"
@@ -223,5 +223,5 @@ def test_a_preview_by_family(api: Api) -> None:
     assert [{**each, "sequence": ""} for each in found["matches"]] == [
         {**each, "sequence": ""} for each in MESSAGES[1:]
     ]
-    # SUB-113: behind the registry's own event of the same position
+    # SUB-113: the sequence follows that of the xRegistry event at the same position
     assert {each["sequence"].rpartition(".")[2] for each in found["matches"]} == {"01"}

@@ -1,7 +1,7 @@
-"""Requests made up from the OpenAPI documents of the two older APIs, good and bad, against a served registry.
+"""Generated requests from the OpenAPI documents of the two legacy APIs, valid and invalid, to a served registry.
 
-Whatever they are, the answer is one that the document has: status, headers, media type and schema. Nothing is a failure
-of the server's, a refusal records nothing, and the log is whole afterwards.
+Every response agrees with the document: status, headers, media type and schema. No request causes a server error, a
+refused request records nothing, and the log is verified afterwards.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tests.conformance.test_fuzzing import CHECKS, end_of_log
 from tests.support.generated_requests import cases, repeatable, validate
 from tests.support.serving import serving
 
-#: Ids that requests share, so that most of them are about something that is there.
+#: Ids that requests share, so that most requests are about existing objects.
 IDS = ("a", "a b", "ü")
 EXAMPLES = 20
 
 
 @pytest.fixture(scope="module")
 def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A served registry, whose log is whole when all has been asked."""
+    """A client of a served registry, whose log is verified after all requests."""
     place: Path = tmp_path_factory.mktemp("fuzzing")
     with serving(shared_store_url, place) as served, httpx.Client(base_url=served.url) as client:
         yield client
@@ -43,7 +43,7 @@ def client(shared_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)  # most of it goes into making requests up
+@pytest.mark.timeout(300)  # most of the time is for generating requests
 @pytest.mark.parametrize("family", LEGACY_APIS, ids=lambda family: family.name)
 def test_answers_are_those_of_the_document(client: httpx.Client, family: LegacyApi) -> None:
     schema = schemathesis.openapi.from_dict(client.get(f"/-/openapi/{family.name}.json").json())
@@ -77,7 +77,7 @@ def run(client: httpx.Client, operation: Any, family: LegacyApi) -> None:
             if name in (case.path_parameters or ()):
                 case.path_parameters[name] = id
         if case.query:
-            case.query.pop("waitfor", None)  # a position that is not reached is a 503, which other tests are about
+            case.query.pop("waitfor", None)  # an unreached position is 503, which other tests cover
         if plain:
             path = f"/{family.path}/a/{family.children}/a/versions/1"
             case.query = {"uri": path} if "uri" in (case.query or ()) else {}

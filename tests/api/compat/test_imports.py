@@ -1,4 +1,4 @@
-"""Definitions that are pushed over an older API from where their authority is: read-only for all but who pushes."""
+"""Definitions that a client pushes from their home registry over a legacy API are read-only for other clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKENS = json.dumps(
         "writer": {"name": "wes", "role": "writer"},
     }
 )
-#: Where the definitions are at home.
+#: The home registry of the definitions.
 HOME = "https://home.example/registry"
 
 
@@ -29,7 +29,7 @@ def by(token: str) -> dict[str, str]:
 
 
 def version_query(authority: str, id: str) -> str:
-    """The parameters of a Version."""
+    """The query parameters that name the authority and the id of a Version."""
     return f"?authority={quote(authority, safe='')}&id={quote(id, safe='')}"
 
 
@@ -41,7 +41,7 @@ def family(request: pytest.FixtureRequest) -> LegacyApi:
 
 @pytest.fixture
 def api(store_url: str, family: LegacyApi) -> Iterator[Api]:
-    """A registry with a Group, into which somebody has pushed `copy`."""
+    """A registry with a Group into which the client `pusher` has pushed the definition `copy`."""
     create(store_url, default_source())
     with serving(store_url, tokens=TOKENS) as served:
         served.done("PUT", _group(family), {"format": "own"}, **by("pusher"))
@@ -74,7 +74,7 @@ def _writes(family: LegacyApi) -> list[tuple[str, str, Any]]:
 
 
 def test_others_do_not_write_a_copy(api: Api, family: LegacyApi) -> None:
-    """LEG-909: the older APIs answer writes with 409, the registry's own API with its read-only error."""
+    """LEG-909: a write by another client is 409 in the legacy APIs, and the error `readonly` in the xRegistry API."""
     before = api.done("GET", "/-/log/head", **by("admin")).json()
     for method, path, body in _writes(family):
         answer = api.send(method, path, body, **by("writer"))
@@ -86,7 +86,7 @@ def test_others_do_not_write_a_copy(api: Api, family: LegacyApi) -> None:
 
 
 def test_known_versions_and_other_definitions_may_be_sent(api: Api, family: LegacyApi) -> None:
-    """LEG-906: who sends a known Version changes nothing; the Group is shared, and others put their own into it."""
+    """LEG-906: sending a known Version again changes nothing; other clients can write other definitions there."""
     before = api.done("GET", "/-/log/head", **by("admin")).json()
     answer = api.send("POST", f"{_path(family, 'copy')}{version_query(HOME, f'{HOME}/1')}", b"1", **by("writer"))
     assert answer.status_code == 200
@@ -99,7 +99,7 @@ def test_known_versions_and_other_definitions_may_be_sent(api: Api, family: Lega
 
 
 def test_the_importer_can_update_its_copy(api: Api, family: LegacyApi) -> None:
-    """LEG-909: later Versions and deletions come from who brought the first one, over any API."""
+    """LEG-909: the client that pushed the first Version can add and delete Versions, over any API."""
     path = _path(family, "copy")
     assert api.send("POST", f"{path}{version_query(HOME, f'{HOME}/2')}", b"2", **by("pusher")).status_code == 200
     xid = f"/{family.groups}/g/{family.resources}/copy"
@@ -111,11 +111,11 @@ def test_the_importer_can_update_its_copy(api: Api, family: LegacyApi) -> None:
 
 
 def test_an_administrator_makes_a_copy_the_registrys_own(api: Api, family: LegacyApi) -> None:
-    """LEG-909: what an administrator has written is no copy any more, and anybody may write it."""
+    """LEG-909: after an administrator changes a copy, it is an ordinary definition that every writer may change."""
     path = _path(family, "copy")
     assert (
         api.send("POST", f"{path}{version_query(HOME, f'{HOME}/1')}", b"1", **by("admin")).status_code == 200
-    )  # known
+    )  # a known Version is no change
     assert api.send("POST", path, b"other", **by("writer")).status_code == 409
     xid = f"/{family.groups}/g/{family.resources}/copy"
     assert api.send("PATCH", f"{xid}/meta", {"labels": {"owner": "us"}}, **by("admin")).status_code == 200

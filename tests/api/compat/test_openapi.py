@@ -1,4 +1,4 @@
-"""The OpenAPI documents of the two older APIs."""
+"""The OpenAPI documents of the two legacy APIs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def family(request: pytest.FixtureRequest) -> LegacyApi:
 
 
 def test_it_is_openapi(api: Api, family: LegacyApi) -> None:
-    # OpenAPI 3.1, below the API's own base and beside the registry's document, which leads to it
+    # a valid OpenAPI 3.1 document, below the base path and in /-/openapi, to which the registry's document links
     found = api.get(f"{family.base}/openapi.json")
     assert list(OpenAPIV31SpecValidator(found).iter_errors()) == []
     assert found["servers"] == [{"url": BASE + family.base}]
@@ -41,16 +41,16 @@ def test_it_is_openapi(api: Api, family: LegacyApi) -> None:
 
 
 def test_it_has_every_path_and_method(api: Api, family: LegacyApi) -> None:
-    # LEG-200: all rows of the tables, and what OPTIONS says of each
+    # LEG-200: the document has all operations, and OPTIONS lists the same methods
     found = api.get(f"{family.base}/openapi.json")["paths"]
     kinds = set()
     for path, item in found.items():
-        asked = family.base + re.sub(r"{\w+}", "1", path)
-        target = resolve_path(asked)
+        concrete_path = family.base + re.sub(r"{\w+}", "1", path)
+        target = resolve_path(concrete_path)
         kinds.add(target.kind)
         methods = {method.upper() for method in item if method != "parameters"}
         assert methods == set(target.methods)
-        allow = set(api.send("OPTIONS", asked).headers["allow"].split(", "))
+        allow = set(api.send("OPTIONS", concrete_path).headers["allow"].split(", "))
         assert allow == methods | {"HEAD", "OPTIONS"}
     assert kinds == set(CompatPathKind)
     names = [row["operationId"] for item in found.values() for key, row in item.items() if key != "parameters"]
@@ -58,7 +58,7 @@ def test_it_has_every_path_and_method(api: Api, family: LegacyApi) -> None:
 
 
 def test_attributes_of_a_document_are_described(api: Api, family: LegacyApi) -> None:
-    # LEG-501: each by query and by header
+    # LEG-501: each attribute is described as a query parameter and as a header
     path = f"/{family.path}/{{group}}/{family.children}/{{id}}"
     described = api.get(f"{family.base}/openapi.json")["paths"][path]["post"]["parameters"]
     assert [row["name"] for row in described] == [
@@ -69,7 +69,7 @@ def test_attributes_of_a_document_are_described(api: Api, family: LegacyApi) -> 
 
 
 def test_answers_fit_their_schemas(api: Api, family: LegacyApi) -> None:
-    # Groups and refusals; a refusal names its rule and where it happened (LEG-211)
+    # Groups and errors; errors are problem documents (LEG-211)
     found = api.get(f"{family.base}/openapi.json")
 
     def errors(name: str, value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sample documents, ours and the published ones, written by one API and read by the other, both ways."""
+"""Sample documents, own and published, written through one API and read through the other, in both directions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class Sample(NamedTuple):
-    """A Version of a schema: its path below the base of the older API and in the registry, and its document."""
+    """A Version of a schema: the path of its schema in the legacy API, its xid, and its document."""
 
     older: str
     xid: str
@@ -44,7 +44,7 @@ def api(sqlite_url: str) -> Iterator[Api]:
 
 
 def samples(document: Json) -> Iterator[Sample]:
-    """The Versions whose documents are in a sample, in the order of their ids."""
+    """The Versions in a sample that have an inline document, in the order of their ids."""
     for group, members in document.get("schemagroups", {}).items():
         for id, schema in members.get("schemas", {}).items():
             older = f"/schemagroups/{encode_segment(group)}/schemas/{encode_segment(id)}"
@@ -65,7 +65,7 @@ def _document(version: Json) -> tuple[bytes | None, str]:
 
 
 def test_schemas_by_the_older_api_are_those_of_the_registry(api: Api, document: Json) -> None:
-    # SA-07, LEG-1201, LEG-511: same bytes, media type, format and times through either
+    # SA-07, LEG-1201, LEG-511: both APIs return the same bytes, media type, format and times
     for group in document.get("schemagroups", {}):
         api.done("PUT", f"{SR}/schemagroups/{encode_segment(group)}")
     for number, sample in enumerate(samples(document)):
@@ -90,7 +90,7 @@ def test_schemas_by_the_older_api_are_those_of_the_registry(api: Api, document: 
 
 
 def test_schemas_of_the_registry_are_those_of_the_older_api(api: Api, document: Json) -> None:
-    # LEG-1201, LEG-405, LEG-610: all of an import is listed, served and found
+    # LEG-1201, LEG-405, LEG-610: all imported schemas are listed, returned and found by lookup
     api.done("PUT", "/", document)
     assert api.get(f"{SR}/schemagroups") == sorted(encode_segment(group) for group in document.get("schemagroups", {}))
     for group, members in document.get("schemagroups", {}).items():
@@ -106,7 +106,7 @@ def test_schemas_of_the_registry_are_those_of_the_older_api(api: Api, document: 
 def test_messages_of_the_registry_are_definitions_that_can_be_sent_back(
     api: Api, document: Json, tmp_path: Path
 ) -> None:
-    # LEG-1203, § 12: the document of a message, posted to another registry, says the same there
+    # LEG-1203, § 12: another registry returns the same document for a definition that is posted to it
     api.done("PUT", "/", document)
     other = f"sqlite:///{tmp_path / 'other.db'}"
     create(other, default_source())
@@ -120,7 +120,7 @@ def test_messages_of_the_registry_are_definitions_that_can_be_sent_back(
             assert target.get(f"{MC}/messagecatalog/{group}")["format"] == shown["format"]
             for id in api.get(f"{MC}/messagecatalog/{group}/messagedefinitions"):
                 path = f"{MC}/messagecatalog/{group}/messagedefinitions/{id}"
-                made = api.send("GET", path)
-                target.done("POST", path, made.content, content_type=made.headers["content-type"])
-                assert target.send("GET", path).content == made.content
+                definition = api.send("GET", path)
+                target.done("POST", path, definition.content, content_type=definition.headers["content-type"])
+                assert target.send("GET", path).content == definition.content
                 assert target.get(f"{path}/versions") == [1]

@@ -1,4 +1,4 @@
-"""Readers of server-sent events, over the application itself: answers that do not end have no other client here."""
+"""Readers of server-sent events, which call the application directly: the test client reads no endless responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Sent(NamedTuple):
 
 
 class Stream:
-    """What a reader has got so far. left: to be set when it goes away."""
+    """What a reader has received so far. left: is set when the reader disconnects."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
@@ -30,12 +30,12 @@ class Stream:
         self._grown = asyncio.Condition()
 
     async def receive(self) -> dict[str, Any]:
-        """The request, which has no body, is all here; then nothing until the reader goes away."""
+        """Waits until the reader disconnects; the request has no body."""
         await self.left.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        """Takes in what the application sends."""
+        """Adds what the application sends."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
@@ -44,7 +44,7 @@ class Stream:
             self._grown.notify_all()
 
     async def until(self, count: int) -> list[Sent]:
-        """The events, as soon as there are so many."""
+        """The events, as soon as there are at least this many."""
         async with asyncio.timeout(5), self._grown:
             await self._grown.wait_for(lambda: len(parse_events(self.text)) >= count)
         return parse_events(self.text)
@@ -63,7 +63,7 @@ def parse_events(text: str) -> list[Sent]:
 
 @asynccontextmanager
 async def reading(api: Api, path: str, **headers: str) -> AsyncIterator[Stream]:
-    """A reader of a path, which goes away at the end of the block."""
+    """A reader of a path, which disconnects at the end of the block."""
     stream = Stream()
     task = asyncio.create_task(api.app(scope(path, headers), stream.receive, stream.send))
     try:
@@ -74,7 +74,7 @@ async def reading(api: Api, path: str, **headers: str) -> AsyncIterator[Stream]:
 
 
 def scope(path: str, headers: dict[str, str]) -> dict[str, Any]:
-    """A GET that wants server-sent events."""
+    """The scope of a GET that accepts server-sent events."""
     path, _, query = path.partition("?")
     given = {"host": "h", "accept": "text/event-stream", **headers}
     return {

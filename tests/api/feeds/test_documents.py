@@ -1,4 +1,4 @@
-"""`/-/log?documents`: the log with the documents that its events refer to, for replicas that ask for nothing else."""
+"""`/-/log?documents`: the log with the documents that its events refer to, so that replicas need no other request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.registries.in_process import BASE, Api, create, serving
 
 FIRST, SECOND = b'{"a":1}', b"\x00\xff second"
 NAMES = {sha256(content).hexdigest(): name for content, name in ((FIRST, "first"), (SECOND, "second"))}
-#: What `grown` records: names of documents, the stream's end of events, and `-` before an interaction.
+#: The lines that `grown` records: `-` for an interaction, the name of a document, the end of an event's stream.
 WHOLE = [
     *("-", "/", "/model", "/capabilities"),
     *("-", "/", "d1", "first", "f1", "1", "f2", "1"),
@@ -53,7 +53,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """One that is only read."""
+    """A registry that tests only read."""
     url = f"sqlite:///{tmp_path_factory.mktemp('documents') / 'annals.db'}"
     grown(url)
     with serving(url) as api:
@@ -61,7 +61,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 
 def describe_all(found: Any) -> list[str]:
-    """Lines, parsed, in the words of WHOLE."""
+    """Parsed lines, in the form of WHOLE."""
     return [_shown(each) for each in found]
 
 
@@ -75,7 +75,7 @@ def _shown(line: Any) -> str:
 
 
 def test_documents_come_before_what_refers_to_them(api: Api) -> None:
-    # EV-79: once in each interaction, whose lines are complete by themselves; all else is as it is without them
+    # EV-79: once in each interaction, which is complete by itself; the other lines are the same as without documents
     found = lines(api, "documents")
     assert describe_all(map(json.loads, found)) == describe_all(api.get("/-/log?documents=true")) == WHOLE
     bare = [line for line in found if not line.startswith(b'{"document":')]
@@ -84,7 +84,7 @@ def test_documents_come_before_what_refers_to_them(api: Api) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
 def test_pages_keep_documents_with_their_events(read: Api, limit: int) -> None:
-    # EV-79: whatever a page begins with, the events on it have their documents on it, before them
+    # EV-79: wherever a page begins, the documents of its events are on it, before the events
     path, positions = f"/-/log?documents&limit={limit}", []
     while page := (answer := read.done("GET", path)).json():
         known: set[str] = set()
@@ -99,7 +99,7 @@ def test_pages_keep_documents_with_their_events(read: Api, limit: int) -> None:
 
 
 def test_a_stream_names_a_position_behind_its_documents(read: Api) -> None:
-    # EV-79: cut off between a document and its event, a reader gets both again
+    # EV-79: a reader that is cut off between a document and its event gets both again
     async def follow() -> None:
         async with reading(read, "/-/log?documents&after=5") as stream:
             found = await stream.until(4)
@@ -120,7 +120,7 @@ def test_values_of_the_switch(read: Api, query: str, status: int) -> None:
 
 
 def test_documents_go_to_those_who_see_their_events(store_url: str) -> None:
-    # what is apart from the registry's tree is for admins, and so is whatever it refers to
+    # entities outside the registry's tree are for admins, and so are their documents
     create(store_url)
     store = Store(store_url, new_id=lambda: "kept")
     digest = sha256(FIRST).hexdigest()
@@ -144,7 +144,7 @@ def test_documents_go_to_those_who_see_their_events(store_url: str) -> None:
 
 
 def test_a_lost_document_is_left_out(sqlite_url: str) -> None:
-    # the log goes on, and its reader sees that an event refers to what did not come
+    # the log goes on, and a reader can find that the document of an event is missing
     grown(sqlite_url)
     with serving(sqlite_url) as api:
         store = Store(sqlite_url)
@@ -156,7 +156,7 @@ def test_a_lost_document_is_left_out(sqlite_url: str) -> None:
 
 
 def test_an_import_of_many_documents_comes_in_pieces(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # memory does not grow with an interaction: neither for bytes on their way nor for what has been sent
+    # memory does not grow with an interaction: pieces have a limited size, and so has the set of documents already sent
     create(sqlite_url)
     contents = [f"{number:04}".encode() * 5000 for number in range(60)]
     with serving(sqlite_url) as api:
@@ -170,7 +170,7 @@ def test_an_import_of_many_documents_comes_in_pieces(sqlite_url: str, monkeypatc
         api.runner.run(api.app(scope("/-/log?documents", {"accept": NDJSON}), Stream().receive, send))
         found = [json.loads(line) for line in b"".join(pieces).splitlines()]
         assert len([line for line in found if "document" in line]) == 60
-        # The one that fills a piece is the last in it.
+        # The document that fills a piece is the last in it.
         assert max(map(len, pieces)) < reader.MAX_PIECE_BYTES + 40_000
         monkeypatch.setattr(json_lines, "MAX_SENT_DOCUMENTS", 1)
         again = {"x": {"file": FIRST.decode()}, "y": {"file": SECOND.hex()}, "z": {"file": FIRST.decode()}}

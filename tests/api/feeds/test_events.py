@@ -23,7 +23,7 @@ Json = Any
 
 @contextmanager
 def grown(url: str) -> Iterator[Api]:
-    """Positions 1 to 3 make the registry, 4 to 7 a file in a new Group, 8 deprecates the Group, 9 adds another."""
+    """Positions 1 to 3 make the registry, 4 to 7 a file in a new Group, 8 deprecates it, 9 and 10 add another Group."""
     create(url)
     with serving(url) as api:
         api.done("PUT", "/dirs/d1/files/f1$details", {"file": {"a": 1}})
@@ -34,20 +34,20 @@ def grown(url: str) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """One that is only read."""
+    """A registry that tests only read."""
     with grown(f"sqlite:///{tmp_path_factory.mktemp('feeds') / 'annals.db'}") as api:
         yield api
 
 
 @pytest.fixture
 def fresh(store_url: str) -> Iterator[Api]:
-    """One of the test's own, on each database."""
+    """A registry of the test's own, on each database."""
     with grown(store_url) as api:
         yield api
 
 
 def event_json(interaction: str, index: int, what: str, subject: str, *changed: str) -> Json:
-    """One event, whole."""
+    """One complete event."""
     data = {"datacontenttype": "application/json", "data": {"changed": list(changed)}} if changed else {}
     return {
         "specversion": "1.0",
@@ -71,12 +71,12 @@ EVENTS = [
     event_json("id3", 0, "registry.updated", "/", "dirs", "dirscount", "epoch", "modifiedat"),
     event_json("id3", 1, "group.created", "/dirs/d10"),
 ]
-#: Where each of them comes from.
+#: The position of each event in the log.
 POSITIONS = [4, 5, 6, 7, 8, 8, 9, 10]
 
 
 def chosen(api: Api, query: str, accept: str = BATCH) -> list[int]:
-    """Which of the events a query gives, by their place in EVENTS."""
+    """The events that a query returns, as indexes of EVENTS."""
     answer = api.done("GET", f"/-/events?{query}", accept=accept)
     assert answer.headers["content-type"] == accept
     found = answer.json() if accept == BATCH else [json.loads(line) for line in answer.text.splitlines()]
@@ -91,7 +91,7 @@ def onwards(answer: Any) -> str:
 
 def test_all_events_in_the_order_of_the_log(fresh: Api) -> None:
     # EV-23: CloudEvents, batched; EV-77, EV-78: the order of the log within and between interactions
-    # EV-136: asked again, the same events with the same ids
+    # EV-136: a repeated request returns the same events with the same ids
     answer = fresh.done("GET", "/-/events")
     assert answer.headers["content-type"] == BATCH
     assert answer.json() == fresh.get("/-/events") == EVENTS
@@ -103,7 +103,7 @@ def test_all_events_in_the_order_of_the_log(fresh: Api) -> None:
 @pytest.mark.parametrize("accept", [BATCH, NDJSON])
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 100])
 def test_pages_leave_nothing_out(api: Api, accept: str, limit: int) -> None:
-    # EV-79: by its links a reader gets everything once, and the events of one position at once, whatever the limit
+    # EV-79: by the links a reader gets each event once, and the events of one position together, whatever the limit
     path, found = f"/-/events?limit={limit}", list[Json]()
     while page := (answer := api.done("GET", path, accept=accept)).text.removesuffix("[]"):
         events = json.loads(page) if accept == BATCH else [json.loads(line) for line in page.splitlines()]
@@ -113,12 +113,12 @@ def test_pages_leave_nothing_out(api: Api, accept: str, limit: int) -> None:
         after = int(path.rpartition("after=")[2])
         assert after == 10 or len(found) == sum(position <= after for position in POSITIONS)
     assert found == EVENTS
-    assert onwards(answer) == path  # at the end the link leads to what is yet to come
+    assert onwards(answer) == path  # at the end the link leads to future events
 
 
 @pytest.mark.parametrize("query", ["sql=FALSE", "sql=type LIKE '%25deleted'", "type=io.xregistry.group.*"])
 def test_a_page_ends_in_time(api: Api, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SUB-421: an expression that takes long for many events holds no thread; the link goes on where a page got to."""
+    """SUB-421: a page ends after a limited time, so that a slow expression holds no thread; its link continues."""
     wanted = api.get(f"/-/events?{query}")
     monkeypatch.setattr("annals.api.feeds.feeds.PAGE_SECONDS", -1.0)
     monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_SECONDS", -1.0)
@@ -132,7 +132,7 @@ def test_a_page_ends_in_time(api: Api, query: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_link_holds_the_query_whole(api: Api) -> None:
-    # RFC 8288: a Link header ends its URL at ">", which clients send in a query as it is
+    # RFC 8288: ">" ends the URL in a Link header, so it is escaped there, although clients send it as it is
     answer = api.done("GET", "/-/events?limit=1&sql=type<>'x'&after=4")
     assert onwards(answer) == "/-/events?limit=1&sql=type%3C%3E'x'&after=5"
 
@@ -142,7 +142,7 @@ def test_the_link_holds_the_query_whole(api: Api) -> None:
     [("0", 0), ("4", 1), ("7", 4), ("8", 6), ("10", 8), ("id1", 4), ("ID2", 6), ("2026-01-02T03:04:05Z", 8)],
 )
 def test_a_moment_to_go_on_behind(api: Api, after: str, first: int) -> None:
-    # FLAG-80: a position, a correlation id in any case, or a time; Last-Event-ID goes before `after`
+    # FLAG-80: a position, a correlation id in any case, or a time; Last-Event-ID takes precedence over `after`
     assert chosen(api, f"after={after}") == list(range(first, 8))
     resumed = api.done("GET", "/-/events?after=1", last_event_id=after)
     assert resumed.json() == EVENTS[first:]
@@ -185,7 +185,7 @@ def test_a_moment_to_go_on_behind(api: Api, after: str, first: int) -> None:
     ],
 )
 def test_filters(api: Api, query: str, wanted: list[int]) -> None:
-    # SUB-421: an expression lets pass what casts to true without an error
+    # SUB-421: an event passes if the expression casts to true without an error
     assert chosen(api, query) == chosen(api, query, NDJSON) == wanted
     assert chosen(api, f"{query}&limit=1") == ([4, 5] if wanted[:1] == [4] else wanted[:1])
 
@@ -208,7 +208,7 @@ def test_filters(api: Api, query: str, wanted: list[int]) -> None:
     ],
 )
 def test_forms(api: Api, accept: str | None, form: str | None) -> None:
-    # the client's favourite, and a refusal that names what there is
+    # the media type that the client prefers; a refusal lists the available ones
     answer = api.send("GET", "/-/events", **({"accept": accept} if accept else {}))
     assert answer.headers["content-type"] == (form or "application/problem+json")
     if form is None:
@@ -223,7 +223,7 @@ def test_forms(api: Api, accept: str | None, form: str | None) -> None:
 
 
 def test_the_json_form_is_the_batch_under_another_name(api: Api) -> None:
-    # EV-23: the same array, pages and links included, for clients that ask for JSON
+    # EV-23: the same array, with the same pages and links, for clients that accept JSON
     for query in ("", "?limit=2", "?subject=/dirs/d1&limit=1"):
         batch, plain = (api.done("GET", f"/-/events{query}", accept=accept) for accept in (BATCH, JSON))
         assert (plain.content, plain.headers["link"]) == (batch.content, batch.headers["link"])
@@ -245,7 +245,7 @@ def test_the_json_form_is_the_batch_under_another_name(api: Api) -> None:
         ("subject=dirs", "the parameter \"subject\": 'dirs' is not an xid"),
         ("type=", 'the parameter "type": it takes types'),
         ("type=*.created", 'the parameter "type": it takes types'),
-        # SUB-422: bad expressions are refused with the place
+        # SUB-422: bad expressions are refused with the place of the error
         ("sql=", 'the parameter "sql": line 1, column 1: a value is expected, not the end'),
         ("sql=type LIKE", 'the parameter "sql": line 1, column 10: a string literal is expected, not the end'),
         ("sql=TRUE OR NOSUCH()", 'the parameter "sql": line 1, column 9: no function NOSUCH'),
@@ -261,7 +261,7 @@ def test_bad_parameters(api: Api, query: str, reason: str) -> None:
 
 
 def test_text_that_no_database_holds(fresh: Api) -> None:
-    # FLAG-80: what can be no correlation id is unknown, on each database
+    # FLAG-80: a text that cannot be a correlation id is unknown, on each database
     assert fresh.get("/-/events?xregcorrelationid=%00") == []
     for path in ("events?after=%00", "log?after=%00", "log/head?asof=%00"):
         assert fresh.send("GET", f"/-/{path}").status_code == 400
@@ -281,15 +281,15 @@ def test_methods(api: Api) -> None:
 
 
 def test_a_long_poll_is_answered_by_the_next_commit(fresh: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # EV-79: once committed, events become visible to whoever waits, not only at the next look at the log
+    # EV-79: a commit wakes waiting requests at once, not only at the next poll of the log
     monkeypatch.setattr("annals.api.registry.log_head_watcher.POLL_SECONDS", 60)
 
     async def poll(query: str, late: Any) -> Json:
-        asking = asyncio.create_task(fresh.client.get(f"/-/events?{query}", timeout=30))
+        pending = asyncio.create_task(fresh.client.get(f"/-/events?{query}", timeout=30))
         await asyncio.sleep(0.05)
-        assert not asking.done()
+        assert not pending.done()
         await fresh.client.put(late, json={})
-        return [event["subject"] for event in (await asyncio.wait_for(asking, 5)).json()]
+        return [event["subject"] for event in (await asyncio.wait_for(pending, 5)).json()]
 
     assert fresh.runner.run(poll("after=10&wait=20", "/dirs/d2")) == ["/", "/dirs/d2"]
     assert fresh.runner.run(poll("after=10&wait=20&subject=/dirs/d3", "/dirs/d3")) == ["/dirs/d3"]
@@ -309,7 +309,7 @@ TOKENS = {
 
 @pytest.mark.parametrize(("token", "wanted"), [("read", list(range(8))), ("group", [1, 2, 3, 4, 5]), ("none", None)])
 def test_callers(store_url: str, token: str, wanted: list[int] | None) -> None:
-    # who may read Groups only learns of these; who may read nothing is refused
+    # a caller that may read some Groups gets only their events; a caller that may read nothing is refused
     with grown(store_url):
         pass
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
@@ -322,10 +322,10 @@ def test_callers(store_url: str, token: str, wanted: list[int] | None) -> None:
 
 
 def test_events_can_leave_out_what_changed(sqlite_url: str) -> None:
-    """EV-49: one switch for the registry; without names no event has data."""
+    """EV-49: a setting of the server leaves out the names of changed attributes; the events then have no data."""
     create(sqlite_url)
     with serving(sqlite_url, event_changes=False) as api:
         api.done("PATCH", "/", {"name": "n"})
-        told = api.get("/-/events")
-    assert [event["type"] for event in told] == ["io.xregistry.registry.updated"]
-    assert not any({"data", "datacontenttype"} & event.keys() for event in told)
+        events = api.get("/-/events")
+    assert [event["type"] for event in events] == ["io.xregistry.registry.updated"]
+    assert not any({"data", "datacontenttype"} & event.keys() for event in events)

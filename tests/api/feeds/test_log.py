@@ -1,4 +1,4 @@
-"""`/-/log`: what a replica gets of the log, and can prove of it; the head; documents by their hash."""
+"""`/-/log`: the log as a replica reads and verifies it; the head; documents by their hash."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def grown(url: str) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """One that is only read."""
+    """A registry that tests only read."""
     with grown(f"sqlite:///{tmp_path_factory.mktemp('feeds') / 'annals.db'}") as api:
         yield api
 
 
 @pytest.fixture
 def fresh(store_url: str) -> Iterator[Api]:
-    """One of the test's own, on each database."""
+    """A registry of the test's own, on each database."""
     with grown(store_url) as api:
         yield api
 
@@ -93,9 +93,9 @@ def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
         working = ChainHasher(chain, interaction)
         for _ in range(interaction.first, interaction.last + 1):
             row = stored(found.pop(0))
-            come = b"" if row.topic == EntityDeleted.TOPIC else entity_hash(extract_image(row.state))
-            state = update_state_hash(state, [alive.pop(row.stream, b"")], [come])
-            alive |= {row.stream: come} if come else {}
+            added = b"" if row.topic == EntityDeleted.TOPIC else entity_hash(extract_image(row.state))
+            state = update_state_hash(state, [alive.pop(row.stream, b"")], [added])
+            alive |= {row.stream: added} if added else {}
             working.add(row)
         chain = working.digest(state)
         assert (interaction.chain, interaction.state) == (chain, state)
@@ -109,7 +109,7 @@ def test_a_replica_can_prove_what_it_got(fresh: Api) -> None:
 
 
 def test_an_interaction_is_marked(api: Api) -> None:
-    # EV-79: its edges, who did what, and its hashes
+    # EV-79: the line of an interaction has its positions, caller, command and hashes
     line = json.loads(lines(api, "after=10")[0])
     head = api.get("/-/log/head")
     assert line == {
@@ -128,7 +128,7 @@ def test_an_interaction_is_marked(api: Api) -> None:
 
 
 def test_the_forms_of_the_log_hold_the_same(api: Api) -> None:
-    # an array for people and programs, lines for bulk
+    # an array for people and programs, lines for large amounts
     assert api.get("/-/log") == [json.loads(line) for line in lines(api)]
     last = json.loads(lines(api, "after=10")[1])
     assert (last["position"], last["stream"], last["revision"], last["topic"]) == (11, "/dirs/d1", 3, "EntityUpdated:1")
@@ -157,13 +157,13 @@ def test_pages_end_where_interactions_do(api: Api, query: str, wanted: list[Any]
 
 @pytest.mark.parametrize(("size", "together"), [(1, 1), (1 << 18, 1), (1 << 18, 2), (3000, 1000)])
 def test_pieces_do_not_show(api: Api, monkeypatch: pytest.MonkeyPatch, size: int, together: int) -> None:
-    # EV-79: an answer that is sent in many pieces is the answer that is sent in one
-    asked = [("/-/log", NDJSON), ("/-/log", "application/json"), ("/-/events", NDJSON), ("/-/events", "*/*")]
-    whole = [api.done("GET", path, accept=accept).content for path, accept in asked]
+    # EV-79: a response that is sent in many pieces is the same as in one piece
+    requests = [("/-/log", NDJSON), ("/-/log", "application/json"), ("/-/events", NDJSON), ("/-/events", "*/*")]
+    whole = [api.done("GET", path, accept=accept).content for path, accept in requests]
     some = "/-/events?subject=/dirs/d1/files&type=*"
     monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_BYTES", size)
     monkeypatch.setattr("annals.api.feeds.reader.MAX_PIECE_POSITIONS", together)
-    assert [api.done("GET", path, accept=accept).content for path, accept in asked] == whole
+    assert [api.done("GET", path, accept=accept).content for path, accept in requests] == whole
     for limit in (1, 2, 3, 4, 100):
         subjects = [event["subject"] for event in api.get(f"{some}&limit={limit}")]
         file = "/dirs/d1/files/f1"
@@ -172,7 +172,7 @@ def test_pieces_do_not_show(api: Api, monkeypatch: pytest.MonkeyPatch, size: int
 
 @pytest.mark.parametrize("limit", [1, 2, 4, 5, 100])
 def test_links_lead_along_the_log(api: Api, limit: int) -> None:
-    # EV-79: by the links everything comes once
+    # EV-79: by the links a reader gets each event once
     path, found = f"/-/log?limit={limit}", list[Json]()
     while page := (answer := api.done("GET", path)).json():
         found += [each["position"] for each in page if "position" in each]
@@ -194,7 +194,7 @@ def test_the_head_at_a_moment(api: Api, asof: str, position: int, interaction: s
 
 
 def test_the_head_is_tagged(fresh: Api) -> None:
-    # a reader that only asks whether there is news gets 304, until there is
+    # a reader that polls for new interactions gets 304 until there is one
     tag = fresh.done("GET", "/-/log/head").headers["etag"]
     assert fresh.send("GET", "/-/log/head", if_none_match=tag).status_code == 304
     fresh.done("PUT", "/dirs/d2", {})
@@ -210,7 +210,7 @@ def test_moments_that_are_none(api: Api, query: str) -> None:
 
 @pytest.mark.parametrize("query", ["type=x", "subject=/", "limit=0", "after=12"])
 def test_bad_parameters(api: Api, query: str) -> None:
-    # the log is not filtered: what proves it would not fit
+    # the log cannot be filtered: its hashes would not match
     assert api.send("GET", f"/-/log?{query}").status_code == 400
     assert api.send("GET", "/-/log", accept="application/cloudevents-batch+json").status_code == 406
 
@@ -249,8 +249,8 @@ def _made(xid: str, context: Context) -> EntityCreated:
 
 
 def test_documents_by_their_hash(store_url: str) -> None:
-    # bytes as they were sent, under headers with which no browser runs them
-    # who may read an entity that has a document, or had it, may read that; for others it is not there
+    # the bytes as they were sent, with headers that keep browsers from running them
+    # a caller that may read an entity may read the documents that it has or had; other callers get 404
     create(store_url)
     script, gone = b"<script>alert(1)</script>", b"gone"
     with serving(store_url) as api:

@@ -8,7 +8,7 @@ from annals.commands.store.log import Store
 from tests.projections.log.test_replicated_times import recorded
 from tests.support.registries.in_process import create, serving
 
-#: Minutes after noon of 2026-01-01; the registry was made on the next day.
+#: The time in minutes after noon of 2026-01-01, and the xid of an event; the registry was made on the next day.
 HISTORY = [(2000, "/-/links/l"), (10, "/dirs/a"), (20, "/dirs/b"), (2100, "/subscriptions/s"), (30, "/dirs/c")]
 
 
@@ -25,7 +25,7 @@ HISTORY = [(2000, "/-/links/l"), (10, "/dirs/a"), (20, "/dirs/b"), (2100, "/subs
     ],
 )
 def test_times_are_those_of_the_interactions(store_url: str, query: str, subjects: list[str]) -> None:
-    # EV-79: whatever happened at the times that are asked for, wherever in the log that is, and nothing else
+    # EV-79: the events of the requested times, wherever they are in the log, and no others
     create(store_url)
     store = Store(store_url)
     recorded(store, HISTORY)

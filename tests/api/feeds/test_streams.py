@@ -25,7 +25,7 @@ def event_summaries(found: list[Sent]) -> list[tuple[str, str, str]]:
 
 
 def test_a_stream_goes_on_and_resumes(store_url: str) -> None:
-    # EV-79: what was and what comes, each once; Last-Event-ID goes on behind what a reader has
+    # EV-79: past and new events, each once; Last-Event-ID continues after the last event that a reader has
     create(store_url)
 
     async def follow(api: Api) -> None:
@@ -48,7 +48,7 @@ def test_a_stream_goes_on_and_resumes(store_url: str) -> None:
 
 
 def test_a_position_is_named_by_its_last_event(api: Api) -> None:
-    # EV-79: cut off between two events of one position, a reader gets both again rather than losing one
+    # EV-79: a reader that is cut off between two events of one position gets both again, and loses none
     api.done("PUT", "/dirs/d1", {"deprecated": {"documentation": "http://x/"}})
 
     async def follow() -> None:
@@ -80,7 +80,7 @@ def test_the_log_as_a_stream(api: Api) -> None:
 
 
 def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # a sign of life carries the position, so that a reader who wants little does not begin anew
+    # a heartbeat carries the position, so that a reader with few matching events does not resume from the start
     monkeypatch.setattr(feeds, "HEARTBEAT_SECONDS", 0.02)
 
     async def follow() -> str:
@@ -95,7 +95,7 @@ def test_an_idle_stream_shows_that_it_lives(api: Api, monkeypatch: pytest.Monkey
 
 
 def test_a_reader_that_leaves_is_forgotten(api: Api) -> None:
-    # nothing waits for a client that is gone, and nobody looks at the log for it
+    # no task waits for a client that has disconnected, and the log is not polled for it
     following: LogHeadWatcher = api.app.state.stop_following.__self__
 
     async def follow() -> None:
@@ -110,7 +110,7 @@ def test_a_reader_that_leaves_is_forgotten(api: Api) -> None:
 
 
 def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
-    # lines that nobody takes are not made
+    # lines that no client reads are not produced
     api.done("POST", "/dirs/d/notes", {f"n{number}": {"description": "x" * 2000} for number in range(300)})
 
     async def leave_early() -> int:
@@ -126,7 +126,7 @@ def test_a_reader_of_everything_that_leaves_ends_the_work(api: Api) -> None:
 
 
 def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # a page that nobody waits for is not looked for any further; each step of the search is a short one
+    # the search for a page stops when its client disconnects; each step of the search is short
     steps: list[int] = []
     piece = FeedReader.next_piece
 
@@ -156,7 +156,7 @@ def test_a_search_ends_with_its_reader(api: Api, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_stream_ends_with_the_server(api: Api) -> None:
-    # a server that stops lets its readers go at once; a new one would serve them
+    # a server that stops ends its streams at once, so that readers can connect to a new one
     async def follow() -> None:
         async with reading(api, "/-/events") as stream:
             await api.client.put("/dirs/d1", json={})
@@ -165,13 +165,13 @@ def test_a_stream_ends_with_the_server(api: Api) -> None:
             await asyncio.sleep(0.05)
             api.app.state.stop_following()
             assert (await asyncio.wait_for(waiting, 2)).json() == []
-            stream.left = asyncio.Event()  # the reader stays; the server goes
+            stream.left = asyncio.Event()  # the reader does not disconnect; the server stops
 
     api.runner.run(follow())
 
 
 def test_waiting_readers_share_one_query() -> None:
-    # other processes' commits are found by looking, once for all, and not at all while nobody waits
+    # commits of other processes are found by polling, once for all readers, and only while a reader waits
     looks: list[int] = []
 
     def head() -> int:
@@ -196,11 +196,11 @@ def test_waiting_readers_share_one_query() -> None:
 
 
 def test_commits_in_close_succession_are_sent_together() -> None:
-    # a load of writes does not wake each reader for each of them; the first after a pause is told at once
+    # frequent commits do not each wake a reader; the first commit after a pause wakes it at once
     committed: list[int] = []
 
     async def wait() -> None:
-        following, told = LogHeadWatcher(), 0
+        following, wakeups = LogHeadWatcher(), 0
         following.start(lambda: len(committed))
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -213,15 +213,15 @@ def test_commits_in_close_succession_are_sent_together() -> None:
         writing, position, began = asyncio.create_task(write()), 0, time.monotonic()
         while position < 100:
             assert await following.wait_beyond(position, 5, gone)
-            told, position = told + 1, len(committed)
+            wakeups, position = wakeups + 1, len(committed)
         await writing
-        assert told <= (time.monotonic() - began) / MIN_POLL_SECONDS + 2
+        assert wakeups <= (time.monotonic() - began) / MIN_POLL_SECONDS + 2
         await asyncio.sleep(MIN_POLL_SECONDS)
         waiting = asyncio.create_task(following.wait_beyond(100, 5, gone))
         await asyncio.sleep(MIN_POLL_SECONDS)
         committed.append(100)
         following.committed(1, 0, 0.0)
-        for _ in range(5):  # steps of the loop, in which no time passes
+        for _ in range(5):  # iterations of the event loop, which take no time
             await asyncio.sleep(0)
         assert waiting.done()
 
@@ -229,7 +229,7 @@ def test_commits_in_close_succession_are_sent_together() -> None:
 
 
 def test_many_followers_are_notified_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # EV-79: all of them get the same, and the log is looked at about as often as for one of them
+    # EV-79: all of them get the same lines, and the log is read about as often as for one of them
     looks: list[int] = []
     groups = LogFeedSource.groups
 
@@ -253,7 +253,7 @@ def test_many_followers_are_notified_at_once(api: Api, monkeypatch: pytest.Monke
 
 
 def test_readers_with_documents_do_not_affect_others(store_url: str) -> None:
-    # EV-79: readers who follow the log share what they are told with those who ask for the same only
+    # EV-79: readers that follow the log share lines only with readers that request the same
     create(store_url)
 
     async def follow(api: Api) -> None:
@@ -268,7 +268,7 @@ def test_readers_with_documents_do_not_affect_others(store_url: str) -> None:
 
 
 def test_readers_of_equal_events_share_them(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # EV-79: many open pages cost about one; who selects or sees something else gets that
+    # EV-79: many equal readers cost about as much as one; a reader with another filter or role gets its own events
     create(store_url)
     looks: list[int] = []
     groups = EventFeedSource.groups

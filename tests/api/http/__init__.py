@@ -1,1 +1,1 @@
-"""What holds for any request: limits, headers, browsers, connections, answers that are made while they are sent."""
+"""Rules for all requests: limits, headers, browsers, connections, streamed responses."""

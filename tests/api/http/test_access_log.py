@@ -1,4 +1,4 @@
-"""The line of each request: what it has, which requests get one, and what it must not have."""
+"""The access log: the contents of a line, which requests get one, and what it must not contain."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_a_line_has(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> N
         api.send("GET", "/-/links", **bearer("root"))
         api.send("GET", "/dirs", **bearer("unknown"))
         shown = [(line["path"], line["status"], line.get("caller")) for line in lines(caplog)]
-        # Without a caller of its own, a request must not have that of the request before it.
+        # A request without a valid credential must not be logged with the caller of the request before it.
         assert shown == [("/dirs/d", 200, "bob"), ("/-/links", 200, "root"), ("/dirs", 401, None)]
 
 
@@ -69,7 +69,7 @@ def test_which_requests_get_a_line(mode: str, logged: int, sqlite_url: str, capl
         api.runner.run(_send_all(api, 2 * AUTO_LIMIT))
     *first_lines, last_line = lines(caplog) or [{}]
     if mode == "auto":
-        assert last_line["requests"] == AUTO_LIMIT  # as the server stops
+        assert last_line["requests"] == AUTO_LIMIT  # logged as the server stops
         assert len(first_lines) == logged
     else:
         assert len([*first_lines, *([last_line] if last_line else [])]) == logged

@@ -1,4 +1,4 @@
-"""Compressed answers: JSON of ours, in what the client takes best."""
+"""Compressed responses: JSON of this server, in the coding that the client prefers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ PLAIN: dict[str, Callable[[bytes], bytes]] = {
 
 
 def raw_answer(api: Api, path: str, accepted: str) -> tuple[dict[str, str], bytes]:
-    """Headers and the very bytes of an answer: the client must not decode them."""
+    """Headers and bytes of a response, which the client does not decode."""
 
-    async def ask() -> tuple[dict[str, str], bytes]:
+    async def send() -> tuple[dict[str, str], bytes]:
         async with api.client.stream("GET", path, headers={"accept-encoding": accepted}) as answer:
             return dict(answer.headers), b"".join([part async for part in answer.aiter_raw()])
 
-    return api.runner.run(ask())
+    return api.runner.run(send())
 
 
 @pytest.mark.parametrize("coding", PLAIN)
 @pytest.mark.parametrize("path", ["/model", "/export", "/?inline=*,model"])
 def test_large_answers_are_compressed(api: Api, path: str, coding: str) -> None:
-    # whole and streamed ones alike
+    # both whole and streamed ones
     headers, body = raw_answer(api, path, coding)
     plain, expected = raw_answer(api, path, "identity")
     assert (headers["content-encoding"], headers["vary"], plain["vary"]) == (coding, *["accept-encoding"] * 2)
@@ -47,7 +47,7 @@ def test_a_stream_of_many_chunks(api: Api) -> None:
 
 
 def test_each_coding_has_its_own_tag(api: Api) -> None:
-    # RFC 9110: a strong tag is that of one sequence of bytes; all of them serve If-None-Match
+    # RFC 9110: a strong tag belongs to one sequence of bytes; If-None-Match accepts the tags of all codings
     tags = {accepted: raw_answer(api, "/model", accepted)[0]["etag"] for accepted in ("identity", *PLAIN)}
     assert len(set(tags.values())) == 3
     for tag in tags.values():
@@ -55,7 +55,7 @@ def test_each_coding_has_its_own_tag(api: Api) -> None:
 
 
 def test_small_answers_and_documents_go_as_they_are(api: Api) -> None:
-    # HTTP-40: a document is its exact bytes
+    # HTTP-40: a document is returned byte for byte
     document = b'{"a": "' + b"x" * 5000 + b'"}'
     api.done("PUT", "/dirs/d/files/f", document, content_type="application/json; charset=utf-8")
     for path in ("/dirs/d", "/dirs/d/files/f"):
@@ -81,7 +81,7 @@ def test_small_answers_and_documents_go_as_they_are(api: Api) -> None:
     ],
 )
 def test_the_client_decides(accepted: str, coding: str | None) -> None:
-    # RFC 9110: weights count, and what has none of ours goes as it is
+    # RFC 9110: weights count; without a coding that the server has, the response is not compressed
     assert choose_coding(accepted) == coding
 
 

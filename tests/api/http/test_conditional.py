@@ -1,4 +1,4 @@
-"""Entity tags: which answers have one, when it changes, and what it can be used for."""
+"""Entity tags: which responses have one, when it changes, and which conditions use it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_answer_is_sent_once(filled: Api, path: str) -> None:
     again = filled.send("GET", path, if_none_match=f'"other", W/{known}')
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", known)
     assert "xregistry-root" in again.headers["link"]
-    by_browser = ", accept, sec-fetch-mode" * (path == "/")  # UI-11: a browser that goes there is led to the pages
+    by_browser = ", accept, sec-fetch-mode" * (path == "/")  # UI-11: `/` redirects a browser to the pages
     assert again.headers["vary"] == f"accept-encoding{by_browser}"
 
 
@@ -47,7 +47,7 @@ def test_each_form_has_a_tag_of_its_own(filled: Api, path: str) -> None:
 
 
 def test_a_tag_is_that_of_its_entity(filled: Api) -> None:
-    # HTTP-8: a change elsewhere leaves an entity's tag alone, one of the entity or below it does not
+    # HTTP-8: the tag of an entity changes with the entity only, the tag of a collection with any write
     before = {path: tag(filled, path) for path in ("/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs")}
     filled.done("PATCH", "/dirs/e", {"name": "n"})
     assert [path for path in before if tag(filled, path) != before[path]] == ["/dirs"]
@@ -60,7 +60,7 @@ def test_a_tag_is_that_of_its_entity(filled: Api) -> None:
 
 
 def test_a_new_model_makes_new_tags(filled: Api) -> None:
-    # what an answer shows depends on the model as well
+    # a response depends on the model as well
     before = tag(filled, "/dirs/d/files/f$details")
     source = filled.get("/modelsource")
     source["groups"]["dirs"]["resources"]["files"]["attributes"]["more"] = {"type": "string"}
@@ -69,7 +69,7 @@ def test_a_new_model_makes_new_tags(filled: Api) -> None:
 
 
 def test_a_write_that_depends_on_a_state(filled: Api) -> None:
-    # HTTP-8: If-Match beside epoch, compared with the entity as it is when the write is carried out
+    # HTTP-8: If-Match is compared with the entity as it is when the write is carried out
     known = tag(filled, "/dirs/d")
     filled.done("PATCH", "/dirs/e", {"name": "elsewhere"})
     filled.done("PATCH", "/dirs/d", {"name": "first"}, if_match=known)
@@ -81,7 +81,7 @@ def test_a_write_that_depends_on_a_state(filled: Api) -> None:
 
 
 def test_a_tag_serves_all_forms_of_one_entity(filled: Api) -> None:
-    # what was read as metadata, or compressed, can be written as a document
+    # the tag of metadata, or of a compressed response, can be used to write the document
     for path, headers in (("/dirs/d/files/f$details", {}), ("/dirs/d/files/f?doc", {"accept_encoding": "gzip"})):
         known = tag(filled, path, **headers)
         filled.done("PUT", "/dirs/d/files/f", b"next", if_match=known)
@@ -89,7 +89,7 @@ def test_a_tag_serves_all_forms_of_one_entity(filled: Api) -> None:
 
 
 def test_a_tree_is_compared_with_the_whole_log(filled: Api) -> None:
-    # an answer of many entities has no one position, so any change may be one of what it shows
+    # a response with many entities has no single position, so any write may have changed one of them
     known = tag(filled, "/dirs/d?inline=*")
     filled.done("PATCH", "/dirs/e", {"name": "elsewhere"})
     assert filled.send("PATCH", "/dirs/d", {}, if_match=known).status_code == 412
@@ -97,7 +97,7 @@ def test_a_tree_is_compared_with_the_whole_log(filled: Api) -> None:
 
 
 def test_writes_and_redirections_have_no_tag(filled: Api) -> None:
-    # RFC 9110: what was sent is not what is kept, so the answer to a PUT has no validator
+    # RFC 9110: what is stored differs from what was sent, so the response to a PUT has no validator
     assert "etag" not in filled.done("PUT", "/dirs/d", {}).headers
     filled.done("PUT", "/dirs/d/files/g$details", {"fileurl": "http://x/y"})
     assert "etag" not in filled.send("GET", "/dirs/d/files/g").headers

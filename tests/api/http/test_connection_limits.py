@@ -1,4 +1,4 @@
-"""What one connection may send before its request is complete, and how long it may take, against a served registry."""
+"""Limits on the size and the time of a request that a connection has not completed, against a served registry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHORT = {
 
 
 class Reply(NamedTuple):
-    """An answer: its status, its error type, and the whole body. Status 0 where the connection ended without one."""
+    """A response: its status, its error type, and the whole body. Status 0 if the connection ended without one."""
 
     status: int
     problem: str
@@ -47,7 +47,7 @@ def connected(served: Served) -> Iterator[socket.socket]:
 
 
 def read_reply(connection: socket.socket) -> Reply:
-    """The next answer, and nothing of what may come after it."""
+    """Reads the next response, and nothing after it."""
     answer = HTTPResponse(connection, method="GET")
     try:
         answer.begin()
@@ -68,7 +68,7 @@ def ended(connection: socket.socket) -> bool:
 
 
 def exchange(served: Served, *parts: bytes) -> Reply:
-    """The answer to what is sent, after which the server ends the connection."""
+    """Sends bytes; the response, after which the server has to end the connection."""
     with connected(served) as connection:
         for part in parts:
             connection.sendall(part)
@@ -78,7 +78,7 @@ def exchange(served: Served, *parts: bytes) -> Reply:
 
 
 def memory(served: Served) -> int:
-    """Bytes of memory that the process has."""
+    """The resident memory of the server, in bytes."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{served.process.pid}/status").read_text())
     assert found is not None
     return int(found[1]) * KIB
@@ -89,7 +89,7 @@ def get(path: str = "/", *headers: bytes) -> bytes:
 
 
 def header(size: int) -> bytes:
-    """A header of so many bytes without its end."""
+    """A header with this many bytes before the line end."""
     return b"X-Y: " + b"z" * (size - 5) + b"\r\n"
 
 
@@ -110,13 +110,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A registry that waits for nobody long."""
+    """A registry with short time limits."""
     place = tmp_path_factory.mktemp("hasty")
     with serving(f"sqlite:///{place / 'annals.db'}", place, **SHORT) as found:
         yield found
 
 
-#: Rule, what is sent, and what it is answered with. ACC-114: a request line beyond 16 KiB -> 414; one header beyond 16
+#: Rule: bytes, status and problem of the response. ACC-114: a request line beyond 16 KiB -> 414; one header beyond 16
 #: KiB, more than 512, or more than 128 KiB in all -> 431.
 ROWS: dict[str, tuple[bytes, int, str]] = {
     "ACC-114: a request line of 16 KiB": (get("/" + "a" * (16 * KIB - len(LINE) - 1)), 404, "not_found"),
@@ -183,7 +183,7 @@ def test_each_surface_has_its_form(served: Served, path: str, status: int | None
 
 
 def endless(start: bytes, more: bytes) -> Callable[[], Iterator[bytes]]:
-    """Bytes that never make a request."""
+    """Bytes that never complete a request."""
 
     def parts() -> Iterator[bytes]:
         yield start
@@ -208,7 +208,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_never_ends_costs_nothing(served: Served, name: str) -> None:
-    # ACC-114: before the parser keeps it. The server ends the connection, whatever the client goes on with
+    # ACC-114: the parser does not store it. The server ends the connection although the client goes on sending
     before, sent = memory(served), 0
     with connected(served) as connection, pytest.raises(ConnectionError):
         deadline = time.monotonic() + 10
@@ -221,7 +221,7 @@ def test_what_never_ends_costs_nothing(served: Served, name: str) -> None:
 
 
 def test_requests_sent_ahead_wait_as_bytes(served: Served) -> None:
-    # what waits for the answers before it is no request yet, and the client is read no further
+    # the server does not parse requests ahead of pending responses, and stops reading from the client
     before, deadline = memory(served), time.monotonic() + 3
     with connected(served) as connection:
         connection.settimeout(0.2)
@@ -250,7 +250,7 @@ def read_all(connection: socket.socket) -> None:
 
 
 def test_requests_sent_ahead_are_answered_in_order(served: Served) -> None:
-    # also where bodies, in chunks or not, stand between them, and wherever the bytes are cut
+    # also with bodies between them, in chunks or not, and wherever the bytes are split
     text = b'{"name": "\\r\\n\\r\\n"}\r\n\r\n'
     sent = b"".join(
         (
@@ -274,7 +274,7 @@ def test_requests_sent_ahead_are_answered_in_order(served: Served) -> None:
 
 
 def test_trailers_are_no_headers(served: Served) -> None:
-    # RFC 9110, "Limitations on Use of Trailers": they may not change what a request is
+    # RFC 9110, "Limitations on Use of Trailers": trailers must not change the meaning of a request
     with connected(served) as connection:
         path = b"PUT /schemagroups/g/schemas/trailed HTTP/1.1\r\nHost: localhost\r\nxRegistry-format: Text\r\n"
         connection.sendall(path + b"Transfer-Encoding: chunked\r\n\r\n0\r\nxRegistry-name: trailed\r\n\r\n")
@@ -295,7 +295,7 @@ UPGRADED_CHUNKS = b"2\r\n{}\r\n0\r\n\r\n"
 def test_an_upgrade_that_is_not_offered(
     served: Served, protocol: bytes, framing: bytes, body: bytes, is_split: bool
 ) -> None:
-    # RFC 9110, "Upgrade": it may be ignored; then the body is the request's, and the next request follows it
+    # RFC 9110, "Upgrade": a server may ignore it; the body then belongs to the request, and other requests may follow
     head = b"PUT /schemagroups/upgraded HTTP/1.1\r\nHost: localhost\r\n" + UPGRADE % protocol + framing + b"\r\n\r\n"
     with connected(served) as connection:
         for _ in range(2):
@@ -311,7 +311,7 @@ def test_an_upgrade_that_is_not_offered(
 
 
 def test_a_connect_is_followed_by_another_protocol(served: Served) -> None:
-    # RFC 9110, "CONNECT": what follows is not for this server
+    # RFC 9110, "CONNECT": the bytes after it are not for this server
     for target, status in {b"localhost:80": 400, b"/": 405}.items():
         with connected(served) as connection:
             connection.sendall(b"CONNECT %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target + get("/"))
@@ -351,7 +351,7 @@ def test_a_body_that_drips(hasty: Served, sent: bytes) -> None:
 
 
 def test_a_slow_body_that_is_fast_enough(hasty: Served) -> None:
-    # each thousand bytes give it one second more
+    # each thousand bytes extend the limit by one second
     text = b'{"name": "' + b"x" * 3_980 + b'"}'
     with connected(hasty) as connection:
         connection.sendall(put(b"Content-Length: %d" % len(text)).replace(b"/g ", b"/slow "))
@@ -372,7 +372,7 @@ def test_a_connection_without_a_request(hasty: Served) -> None:
 
 
 def test_time_that_the_server_takes_does_not_count(hasty: Served) -> None:
-    # a reader who follows the log sends nothing for as long as it likes
+    # a client that follows the log may send nothing for any length of time
     with httpx.stream("GET", f"{hasty.url}/-/events", headers={"accept": "text/event-stream"}) as following:
         assert following.status_code == 200
         pieces = following.iter_raw()
@@ -401,7 +401,7 @@ def test_so_many_connections(tmp_path: Path) -> None:
 
 
 def drip(connection: socket.socket, sent: bytes, pause: float) -> Reply:
-    """The answer to bytes that are sent one by one."""
+    """Sends bytes one by one; the response."""
     connection.setblocking(False)
     for number in range(len(sent)):
         connection.send(sent[number : number + 1])

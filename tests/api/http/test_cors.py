@@ -27,7 +27,7 @@ def test_nothing_without_the_setting(api: Api) -> None:
 
 
 def test_answers_to_pages(shared: Api) -> None:
-    # errors too: a page has to be able to read why
+    # errors too: a page has to be able to read them
     allowed = shared.send("GET", "/", origin=ORIGIN)
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (401, ORIGIN)
     assert (allowed.headers["vary"], allowed.headers["access-control-expose-headers"]) == (
@@ -39,13 +39,13 @@ def test_answers_to_pages(shared: Api) -> None:
 
 
 def test_browsers_ask_first(shared: Api) -> None:
-    # a preflight carries no token; it is answered without a look at the registry
-    asked = {"access_control_request_method": "PATCH", "access_control_request_headers": "authorization,if-match"}
-    answer = shared.send("OPTIONS", "/dirs/none", origin=ORIGIN, **asked)
+    # a preflight carries no token, and needs none; its path need not exist
+    preflight = {"access_control_request_method": "PATCH", "access_control_request_headers": "authorization,if-match"}
+    answer = shared.send("OPTIONS", "/dirs/none", origin=ORIGIN, **preflight)
     assert answer.status_code == 204
     assert answer.headers["access-control-allow-headers"] == "authorization,if-match"
     assert "PATCH" in answer.headers["access-control-allow-methods"]
-    assert shared.send("OPTIONS", "/", origin="https://evil.example", **asked).status_code == 401
+    assert shared.send("OPTIONS", "/", origin="https://evil.example", **preflight).status_code == 401
 
 
 def test_every_origin(sqlite_url: str) -> None:

@@ -1,4 +1,4 @@
-"""Writes that browsers send: from pages of this server, and of the origins that may use it (ACC-84 to ACC-86)."""
+"""Writes from browsers are accepted from pages of this server and of listed origins only (ACC-84 to ACC-86)."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_write(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_reads_are_not_asked_where_they_come_from(api: Api, method: str) -> None:
-    # ACC-84 names the methods that write; what a page may read of an answer is a matter of CORS
+def test_reads_are_allowed_from_any_origin(api: Api, method: str) -> None:
+    # ACC-84 applies to methods that write; CORS decides which responses a page may read
     assert api.send(method, "/", sec_fetch_site="cross-site", origin=OTHER).status_code == 200
 
 
@@ -97,17 +97,17 @@ def test_reads_are_not_asked_where_they_come_from(api: Api, method: str) -> None
     ],
 )
 def test_each_api_refuses_in_its_own_format(api: Api, path: str, media_type: str, more: dict[str, Any]) -> None:
-    # ACC-84: 403 cross_origin; the page itself cannot read it, its author can
+    # ACC-84: 403 cross_origin, without CORS headers: the page cannot read it, the page's developer can
     answer = api.send("PUT", path, {}, sec_fetch_site="cross-site", origin=OTHER)
-    told = answer.json()
+    problem = answer.json()
     assert (answer.status_code, answer.headers["content-type"]) == (403, media_type)
-    assert told["type"] == "http://h/r/-/docs#cross_origin"
-    assert told["title"] == (
+    assert problem["type"] == "http://h/r/-/docs#cross_origin"
+    assert problem["title"] == (
         f'For "{path}", a page of another origin, "{OTHER}", requests a change. Pages that may do this are those of '
         "the origins in ANNALS_CORS_ORIGINS; where that is *, their changes need the header Authorization."
     )
-    assert (told["subject"], told["args"]) == (path, {"origin": OTHER})
-    assert more.items() <= told.items()
+    assert (problem["subject"], problem["args"]) == (path, {"origin": OTHER})
+    assert more.items() <= problem.items()
     assert "access-control-allow-origin" not in answer.headers
 
 
@@ -136,13 +136,13 @@ FORMS = [
     ],
 )
 def test_bodies_as_forms_have_them(api: Api, form: str, method: str, path: str, status: int) -> None:
-    # ACC-86: from a browser, a form or text/plain body is taken as a document only, from others as ever
+    # ACC-86: from a browser, a form or text/plain body is accepted as a document only; from other clients, anywhere
     for browser in ({"sec_fetch_site": "same-origin"}, {"origin": "http://h"}):
         answer = api.send(method, path, b"{}", content_type=form, **browser)
         assert answer.status_code == status, answer.text
         assert status == 201 or answer.json()["type"].rpartition("#")[2] == "unsupported_media_type"
         api.send("DELETE", "/dirs/d")
-    if path != "/subscriptions":  # these say which media types they take, whoever asks
+    if path != "/subscriptions":  # subscriptions refuse these media types from any client
         assert api.send(method, path, b"{}", content_type=form).status_code != 415
 
 
@@ -150,7 +150,7 @@ def test_no_cookies_for_pages_elsewhere(sqlite_url: str) -> None:
     # ACC-88: CORS never sends Allow-Credentials, and a preflight needs no credential
     create(sqlite_url)
     with serving(sqlite_url, cors_origins=LISTED, tokens=TOKENS) as api:
-        asked = api.send("OPTIONS", "/dirs/d", origin=LISTED, access_control_request_method="PUT")
-        assert asked.status_code == 204
-        for answer in (asked, api.send("GET", "/", origin=LISTED, **BEARER)):
+        preflight = api.send("OPTIONS", "/dirs/d", origin=LISTED, access_control_request_method="PUT")
+        assert preflight.status_code == 204
+        for answer in (preflight, api.send("GET", "/", origin=LISTED, **BEARER)):
             assert "access-control-allow-credentials" not in answer.headers

@@ -1,4 +1,4 @@
-"""Under which host names a server answers: a page elsewhere can have a name of its own lead to it (ACC-87)."""
+"""The host names under which a server answers: only known ones, as a protection against DNS rebinding (ACC-87)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def status(api: Api, host: str, path: str = "/", **headers: str) -> int:
     return api.send("GET", path, host=host, **headers).status_code
 
 
-#: Settings, a host, and whether it is one of the server's.
+#: Rule, settings, a host, and whether the server accepts it.
 ROWS: list[tuple[str, dict[str, Any], str, bool]] = [
     ("loopback names", OPEN, "localhost", True),
     ("loopback names", OPEN, "LOCALHOST:8080", True),
@@ -76,20 +76,20 @@ def test_it_names_the_host_and_the_setting(
     create(sqlite_url)
     with serving(sqlite_url, **OPEN) as api:
         answer = api.send(method, path, host="evil.example:8080")
-        told = answer.json()
+        problem = answer.json()
         assert (answer.status_code, answer.headers["content-type"]) == (421, media_type)
-        assert told["type"] == "http://evil.example:8080/-/docs#misdirected_request"
-        assert told["title"] == (
+        assert problem["type"] == "http://evil.example:8080/-/docs#misdirected_request"
+        assert problem["title"] == (
             f'For "{path}", the request is for the host "evil.example:8080", which is not a known name of this '
             "server. If it is one, add it to the setting ANNALS_HOSTS."
         )
-        assert (told["subject"], told["args"]) == (path, {"host": "evil.example:8080"})
-        assert more.items() <= told.items()
+        assert (problem["subject"], problem["args"]) == (path, {"host": "evil.example:8080"})
+        assert more.items() <= problem.items()
 
 
 @pytest.mark.parametrize("path", ["/-/livez", "/-/readyz", "/livez", "/readyz"])
 def test_health_has_no_host(sqlite_url: str, path: str) -> None:
-    # ACC-87: health paths take any, as probes ask by whatever name they know
+    # ACC-87: health paths accept any host, because probes use names that the server does not know
     create(sqlite_url)
     with serving(sqlite_url, **OPEN) as api:
         assert status(api, "10-0-0-1.pods.example", path) == 200
@@ -99,7 +99,7 @@ def test_health_has_no_host(sqlite_url: str, path: str) -> None:
 @pytest.mark.parametrize("trusted", ["127.0.0.1", None])
 @pytest.mark.parametrize("header", ["x_forwarded_host", "forwarded"])
 def test_the_host_that_a_proxy_names(sqlite_url: str, header: str, trusted: str | None) -> None:
-    # ACC-87: a trusted proxy's forwarded host counts instead
+    # ACC-87: the host that a trusted proxy forwards replaces Host
     create(sqlite_url)
     with serving(sqlite_url, **{**OPEN, "hosts": "reg.example", "trusted_proxies": trusted}) as api:
 
@@ -111,7 +111,7 @@ def test_the_host_that_a_proxy_names(sqlite_url: str, header: str, trusted: str 
 
 
 def test_a_request_names_one_host(sqlite_url: str) -> None:
-    # ACC-87: missing -> 400; RFC 9112, "Request Target": and so are several
+    # ACC-87: a missing Host -> 400; RFC 9112, "Request Target": several -> 400
     create(sqlite_url)
     with serving(sqlite_url, **OPEN) as api:
         for hosts in ([], ["localhost", "localhost"]):

@@ -1,4 +1,4 @@
-"""Bodies of a few megabytes with very many values: others are answered meanwhile, and the store grows as the body."""
+"""Bodies with very many values: other requests are answered during the write, and the index stays small."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from tests.support.registries.in_process import Api, create, serving
 
 ATTRIBUTES = {"tags": {"type": "array", "item": {"type": "integer"}}, "*": {"type": "any"}}
 MODEL = {"groups": {"dirs": {"singular": "dir", "attributes": ATTRIBUTES}}}
-#: Values that only `*` lets through.
+#: Values that only the attribute `*` allows.
 EXTENSIONS: dict[str, Any] = {
     "integers": [*range(1_000_000)],
     "members": {f"k{number}": number for number in range(100_000)},
     "objects": [{"a": number, "b": "text"} for number in range(100_000)],
 }
-#: Far more than any of them takes, because the machine may have other work.
+#: Far more than any request takes, because the machine may have other work.
 SECONDS = 20
 
 
-async def _meanwhile(api: Api, large: asyncio.Task[httpx.Response]) -> tuple[int, float]:
-    """How many reads were answered while a request was under way, and how long the slowest of them took."""
+async def _read_during(api: Api, large: asyncio.Task[httpx.Response]) -> tuple[int, float]:
+    """Reads until a large request is done; the number of reads, and the time of the slowest."""
     answered, slowest = 0, 0.0
     while not large.done():
         began = perf_counter()
         assert (await api.client.get("/dirs/other")).status_code == 200
         answered, slowest = answered + 1, max(slowest, perf_counter() - began)
-        await asyncio.sleep(0.01)  # in this process, an answer need not wait for anything
+        await asyncio.sleep(0.01)  # a read in this process may complete without a pause for other tasks
     return answered, slowest
 
 
 def _crowded(api: Api, path: str, body: object) -> httpx.Response:
-    """The answer to a PUT, while which others read and write."""
+    """The response to a PUT, during which other requests read and write."""
 
     async def crowd() -> httpx.Response:
         began = perf_counter()
         large = asyncio.create_task(api.client.put(path, json=body))
         await asyncio.sleep(0)
         small = asyncio.create_task(api.client.patch("/dirs/other", json={"name": "n"}))
-        answered, slowest = await _meanwhile(api, large)
+        answered, slowest = await _read_during(api, large)
         assert (await small).status_code == 200
         assert answered and slowest < SECONDS and perf_counter() - began < 2 * SECONDS
         return large.result()
@@ -56,7 +56,7 @@ def _crowded(api: Api, path: str, body: object) -> httpx.Response:
 
 
 def test_a_large_array_lets_others_go_on(store_url: str) -> None:
-    # FLAG-10: an array is found by a filter however long it is, and costs the index one row
+    # FLAG-10: a filter finds an array of any length, and the array has one row in the index
     create(store_url, MODEL)
     with serving(store_url) as api:
         api.done("PUT", "/dirs/other", {})
@@ -75,7 +75,7 @@ def _index_rows(engine: Engine) -> int:
 
 @pytest.mark.parametrize("value", EXTENSIONS.values(), ids=list(EXTENSIONS))
 def test_a_large_extension_lets_others_go_on(store_url: str, value: Any) -> None:
-    # ENT-13, FLAG-10: what is in it is measured, and others neither wait for that nor for its parts to be indexed
+    # ENT-13, FLAG-10: other requests wait neither for the check of its size nor for the index of its parts
     create(store_url, MODEL)
     with serving(store_url) as api:
         api.done("PUT", "/dirs/other", {})
@@ -85,7 +85,7 @@ def test_a_large_extension_lets_others_go_on(store_url: str, value: Any) -> None
 
 
 def test_a_model_near_its_bounds_lets_others_go_on(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # MOD-90: others wait for no more than it takes to compile, and the event loop compiles nothing
+    # MOD-90: other requests wait no longer than the compilation, which is not on the event loop
     threads = list[threading.Thread]()
     load = Model.load
 
@@ -105,7 +105,7 @@ def test_a_model_near_its_bounds_lets_others_go_on(store_url: str, monkeypatch: 
 
 
 def test_a_model_of_very_many_attributes_is_refused(store_url: str) -> None:
-    # MOD-94: others do not wait for a model that takes seconds to compile
+    # MOD-94: other requests do not wait for a model that would take seconds to compile
     create(store_url, MODEL)
     with serving(store_url) as api:
         api.done("PUT", "/dirs/other", {})

@@ -32,7 +32,7 @@ def test_a_body_that_is_too_large(small: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/dirs/d/files/f", "/dirs/d"])
 def test_a_body_in_a_content_coding(api: Api, path: str) -> None:
-    # HTTP-40: a document is the bytes that were sent, and what they were coded in is kept nowhere
+    # HTTP-40: a document is the bytes that were sent; their content coding is not stored, so it is refused
     refused = api.send("PUT", path, gzip.compress(b"{}"), content_encoding="gzip")
     assert (refused.status_code, refused.json()["type"].partition("#")[2]) == (400, "bad_request")
     assert api.send("GET", path).status_code == 404
@@ -40,7 +40,7 @@ def test_a_body_in_a_content_coding(api: Api, path: str) -> None:
 
 
 def test_a_stream_is_cut_off_where_it_is_too_large() -> None:
-    # without a Content-Length no more is read than is taken
+    # without a Content-Length, reading stops at the limit
     read = 0
 
     async def endless() -> Any:
@@ -74,7 +74,7 @@ def test_a_stream_is_cut_off_where_it_is_too_large() -> None:
     ],
 )
 def test_paths_that_are_odd(api: Api, method: str, path: str, status: int) -> None:
-    # HTTP-10: a refusal of ours in the usual form, never a 500
+    # HTTP-10: a problem in the usual form, never a 500
     answer = api.send(method, path, {})
     assert answer.status_code == status, answer.text
     assert status == 200 or "type" in answer.json()
@@ -98,14 +98,14 @@ def test_headers_that_are_junk(api: Api, headers: dict[str, str]) -> None:
 
 
 def test_an_answer_that_inlines_too_much(sqlite_url: str) -> None:
-    # FLAG-35: what is too big to return is refused before it begins; each collection by itself is not
+    # FLAG-35: a response that is too large is refused before it begins; each collection alone is returned
     create(sqlite_url)
     with serving(sqlite_url, max_inlined=5) as api:
         api.done("PUT", "/dirs/d", {"files": {f"f{n}": {} for n in range(3)}})
         assert api.send("GET", "/?inline=dirs.files").status_code == 200
         for path in ("/?inline=*", "/export", "/dirs?inline=*"):
             answer = api.send("GET", path)
-            told = answer.json()
-            assert (answer.status_code, told["type"].partition("#")[2]) == (406, "too_large")
-            assert told["subject"] == path.partition("?")[0]
+            problem = answer.json()
+            assert (answer.status_code, problem["type"].partition("#")[2]) == (406, "too_large")
+            assert problem["subject"] == path.partition("?")[0]
         assert len(api.get("/dirs/d/files")) == 3

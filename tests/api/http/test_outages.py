@@ -1,4 +1,4 @@
-"""A store that cannot be used: the answer says so, and nothing has changed."""
+"""A store that cannot be used: the response says so, and nothing has changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.registries.in_process import Api, create, serving
 
-BIG = random.Random(1).randbytes(1 << 20)  # which no compression shortens
+BIG = random.Random(1).randbytes(1 << 20)  # compression does not shorten it
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def tiny(tmp_path: Path) -> Iterator[Path]:
 
 @contextmanager
 def no_file_larger_than(size: int) -> Iterator[None]:
-    """The kernel refuses to write beyond a size: what an editor or a quota would do."""
+    """Lets the kernel refuse to write files beyond a size, as a quota would."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -37,23 +37,23 @@ def no_file_larger_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def check_unavailable(api: Api, said: str) -> None:
-    """A large write is refused for a reason of the store, and what reads see is what they saw before."""
+def check_unavailable(api: Api, reason: str) -> None:
+    """Asserts that a large write is refused for a reason of the store, and that reads return the same as before."""
     before = api.get("/export"), api.get("/-/log/head")
     answer = api.send("PUT", "/dirs/d/files/big", BIG)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert answer.json() == {
         "type": "http://h/r/-/docs#store_unavailable",
-        "title": f'The store could not be used for "/dirs/d/files/big": {said}. '
+        "title": f'The store could not be used for "/dirs/d/files/big": {reason}. '
         "Requests that were not acknowledged may be sent again.",
         "subject": "/dirs/d/files/big",
-        "args": {"error_detail": said},
+        "args": {"error_detail": reason},
     }
     assert (api.get("/export"), api.get("/-/log/head")) == before
 
 
 def test_a_full_disk_is_no_fault_of_the_server(tiny: Path) -> None:
-    # ENT-4, ERR-1: refused as a whole; what fits is taken again at once
+    # ENT-4, ERR-1: refused as a whole; a write that fits succeeds at once
     url = f"sqlite:///{tiny / 'annals.db'}"
     create(url)
     with serving(url) as api:

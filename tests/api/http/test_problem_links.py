@@ -1,4 +1,4 @@
-"""Each refusal leads to the explanation of its type."""
+"""Each refusal links to the explanation of its problem type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from annals.api.openapi.problems import ALL_PROBLEM_TYPES
 from annals.domain.errors.http_errors import DOCS_PATH, HttpProblem
 from tests.support.registries.in_process import BASE, Api
 
-#: A request that is refused with each kind of body: by the specification, by HTTP, below `/-/`, by a legacy API.
+#: Refused requests, with each kind of error body: of the specification, of HTTP, below `/-/`, of a legacy API.
 REFUSED = {
     ("PUT", "/dirs/d", '{"epoch": 9}'): "mismatched_epoch",
     ("GET", "/dirs/none", ""): "not_found",

@@ -1,4 +1,4 @@
-"""URLs behind a proxy: forwarded headers of trusted peers, and of nobody else."""
+"""URLs behind a proxy: forwarded headers count from trusted peers only."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_untrusted_peers_are_ignored(peer: str) -> None:
 
 
 def test_a_chain_of_proxies() -> None:
-    # the outermost of those that are trusted counts; what a client claims before it does not
+    # what the outermost trusted proxy says counts; entries before it are claims of the client
     chain = "for=6.6.6.6;proto=http;host=evil, for=192.0.2.1;proto=https;host=reg.example, for=10.0.0.2;host=mid"
     assert base({"forwarded": chain}) == "https://reg.example"
     lists = {"x-forwarded-for": "192.0.2.1, 10.0.0.2", "x-forwarded-host": "reg.example, mid"}
@@ -75,7 +75,7 @@ def test_a_chain_of_proxies() -> None:
     ],
 )
 def test_nonsense_is_left_aside(headers: dict[str, str]) -> None:
-    # it would become part of URLs in bodies and headers
+    # invalid values would become part of URLs in bodies and headers
     assert base(headers) == "http://inner"
 
 

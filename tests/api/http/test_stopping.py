@@ -10,12 +10,12 @@ from tests.support.registries.in_process import Api
 
 
 def test_requests_during_shutdown_get_503(api: Api) -> None:
-    # ERR-8: an answer in the form of all others, and no doubt left about where to look
+    # ERR-8: a problem in the usual form, which says that the server is stopping
     sent: list[dict[str, Any]] = []
-    asked = asyncio.Event()
+    receiving = asyncio.Event()
 
     async def receive() -> dict[str, Any]:
-        asked.set()
+        receiving.set()
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
@@ -26,13 +26,13 @@ def test_requests_during_shutdown_get_503(api: Api) -> None:
         scope = {"type": "http", "method": "PUT", "path": "/dirs/d", "raw_path": b"/dirs/d", "query_string": b""}
         scope |= {"headers": [(b"host", b"h"), (b"content-length", b"2")], "scheme": "http", "client": ("h", 1)}
         request = asyncio.create_task(api.app({**scope, "server": ("h", 80), "root_path": ""}, receive, send))
-        await asked.wait()
+        await receiving.wait()
         request.cancel()
         await request
 
     api.runner.run(stopped())
     assert sent[0]["status"] == 503
     assert (b"retry-after", b"1") in sent[0]["headers"]
-    told = json.loads(sent[1]["body"])
-    assert told["type"].endswith("#server_busy")
-    assert "is stopping" in told["detail"]
+    problem = json.loads(sent[1]["body"])
+    assert problem["type"].endswith("#server_busy")
+    assert "is stopping" in problem["detail"]

@@ -1,4 +1,4 @@
-"""What clients have stored never runs on the server's origin, by whichever door it leaves (ACC-100, ACC-102 to 104)."""
+"""Stored content never runs on the server's origin, whichever request returns it (ACC-100, ACC-102 to 104)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = [*PAGES, "text/plain", "application/json", "nonsense/html"]
 
 @pytest.mark.parametrize("path", ["/-/docs", "/-/"])
 def test_pages_of_the_server(api: Api, path: str) -> None:
-    """ACC-101: they load nothing from elsewhere, run no inline script, and are in no frame."""
+    """ACC-101: pages load nothing from elsewhere, run no inline script, and cannot be framed."""
     answer = api.send("GET", path, accept="text/html")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     policy = dict(rule.split(" ", 1) for rule in answer.headers["content-security-policy"].split("; "))
@@ -41,8 +41,8 @@ def test_pages_of_the_server(api: Api, path: str) -> None:
         assert answer.headers[name] == "same-origin"
 
 
-class Door(NamedTuple):
-    """A way by which a document leaves. disposition: its Content-Disposition, None for the rule of the type."""
+class DocumentRequest(NamedTuple):
+    """A request that returns a document. disposition: its Content-Disposition, None if the media type decides."""
 
     method: str
     path: str
@@ -50,19 +50,19 @@ class Door(NamedTuple):
     body: bytes | None = None
 
 
-DOORS = {
-    "a Resource": Door("GET", "/schemagroups/g/schemas/s", "s"),
-    "a Version": Door("GET", "/schemagroups/g/schemas/s/versions/1", "s"),
-    "the past": Door("GET", "/schemagroups/g/schemas/s?asof=2026-01-02T03:04:05Z", "s"),
-    "a filter": Door("GET", "/schemagroups/g/schemas/s?filter=schemaid=s", "s"),
-    "a pointer": Door("GET", "/schemagroups/g/schemas/x", "x"),
-    "the answer to a PUT": Door("PUT", "/schemagroups/g/schemas/s", "s", CONTENT),
-    "the answer to a POST": Door("POST", "/schemagroups/g/schemas/s", "s", CONTENT),
-    "the flag binary": Door("GET", "/schemagroups/g/schemas/s?binary", "s"),
-    "by hash": Door("GET", f"/-/documents/{HASH}", "attachment"),
-    "an older API": Door("GET", f"{FACADE}/s"),
-    "a version of an older API": Door("GET", f"{FACADE}/s/versions/1"),
-    "an older API, the past": Door("GET", f"{FACADE}/s?asof=2026-01-02T03:04:05Z"),
+DOCUMENT_REQUESTS = {
+    "a Resource": DocumentRequest("GET", "/schemagroups/g/schemas/s", "s"),
+    "a Version": DocumentRequest("GET", "/schemagroups/g/schemas/s/versions/1", "s"),
+    "the past": DocumentRequest("GET", "/schemagroups/g/schemas/s?asof=2026-01-02T03:04:05Z", "s"),
+    "a filter": DocumentRequest("GET", "/schemagroups/g/schemas/s?filter=schemaid=s", "s"),
+    "a pointer": DocumentRequest("GET", "/schemagroups/g/schemas/x", "x"),
+    "the answer to a PUT": DocumentRequest("PUT", "/schemagroups/g/schemas/s", "s", CONTENT),
+    "the answer to a POST": DocumentRequest("POST", "/schemagroups/g/schemas/s", "s", CONTENT),
+    "the flag binary": DocumentRequest("GET", "/schemagroups/g/schemas/s?binary", "s"),
+    "by hash": DocumentRequest("GET", f"/-/documents/{HASH}", "attachment"),
+    "an older API": DocumentRequest("GET", f"{FACADE}/s"),
+    "a version of an older API": DocumentRequest("GET", f"{FACADE}/s/versions/1"),
+    "an older API, the past": DocumentRequest("GET", f"{FACADE}/s?asof=2026-01-02T03:04:05Z"),
 }
 
 
@@ -76,18 +76,19 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield api, request.param
 
 
-@pytest.mark.parametrize("name", DOORS)
+@pytest.mark.parametrize("name", DOCUMENT_REQUESTS)
 def test_door(stored: tuple[Api, str], name: str) -> None:
-    # ACC-102: stored documents have CSP `sandbox; default-src 'none'`; HTML, SVG, XML beside HTTP-44's: attachment
-    (api, media_type), door = stored, DOORS[name]
-    headers = {} if door.body is None else {"content_type": media_type, "xregistry_format": "Text"}
-    answer = api.send(door.method, door.path, door.body, **headers)
+    # ACC-102: stored documents have CSP `sandbox; default-src 'none'`
+    # HTML, SVG and XML are attachments, unless HTTP-44 gives a file name
+    (api, media_type), read = stored, DOCUMENT_REQUESTS[name]
+    headers = {} if read.body is None else {"content_type": media_type, "xregistry_format": "Text"}
+    answer = api.send(read.method, read.path, read.body, **headers)
     assert answer.status_code in (200, 201), answer.text
     assert answer.content == CONTENT
     assert answer.headers["content-security-policy"] == POLICY
     assert answer.headers["x-content-type-options"] == "nosniff"
     by_type = "attachment" if media_type in PAGES else None
-    assert answer.headers.get("content-disposition") == (door.disposition or by_type)
+    assert answer.headers.get("content-disposition") == (read.disposition or by_type)
     if name == "by hash":
         assert answer.headers["content-type"] == "application/octet-stream"
 
@@ -104,7 +105,7 @@ def test_door(stored: tuple[Api, str], name: str) -> None:
     ],
 )
 def test_nothing_is_taken_for_something_else(api: Api, method: str, path: str) -> None:
-    # ACC-100: all answers have nosniff, under https HSTS as well
+    # ACC-100: all responses have nosniff; without https they have no HSTS
     answer = api.send(method, path)
     assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
     assert "strict-transport-security" not in answer.headers
@@ -123,14 +124,14 @@ def test_https_stays_https(sqlite_url: str, path: str) -> None:
     "destination", ["script", "style", "worker", "sharedworker", "serviceworker", "object", "embed", "Script"]
 )
 def test_pages_embed_nothing_of_ours(api: Api, destination: str, path: str) -> None:
-    # ACC-103: Sec-Fetch-Dest of script, style, ... is answered below /ui/static/ only, else 403
+    # ACC-103: Sec-Fetch-Dest of script, style, ... is accepted below /ui/static/ only, else 403
     answer = api.send("GET", path, sec_fetch_dest=destination, sec_fetch_site="same-origin")
     assert (answer.status_code, answer.json()["type"].rpartition("#")[2]) == (403, "forbidden_destination")
 
 
 @pytest.mark.parametrize("destination", ["document", "empty", "iframe", "image", ""])
 def test_browsers_and_clients_may_read_content(api: Api, destination: str) -> None:
-    # ACC-103 names what runs, and nothing else
+    # ACC-103 applies only to destinations that run content
     assert api.send("GET", "/", sec_fetch_dest=destination).status_code == 200
 
 
@@ -140,7 +141,7 @@ PLACES = ["https://a.example/s", "http://a.example/s?x=javascript:y", "s3://buck
 
 @pytest.mark.parametrize("url", [*SCRIPTS, *PLACES])
 def test_where_documents_are(sqlite_url: str, url: str) -> None:
-    # ACC-104: javascript: and data: never become redirects, in any spelling; what is stored is still told
+    # ACC-104: javascript: and data: never become redirects, in any spelling; attributes still have the stored URL
     with serving(sqlite_url) as api:
         given = {"format": "Text", "schemaurl": url}
         stored = api.send("PUT", "/schemagroups/g/schemas/s$details", given)
@@ -154,7 +155,7 @@ def test_where_documents_are(sqlite_url: str, url: str) -> None:
 
 
 def test_short_urls_lead_into_the_registry(sqlite_url: str) -> None:
-    # ACC-104: they start with the root, whatever the path says that follows the token
+    # ACC-104: a short URL redirects into the registry, whatever path follows its token
     create(sqlite_url)
     with serving(sqlite_url, public_url=None) as api:
         for path in ("/-/s/0", "/-/s/0/javascript:alert(1)", "/-/s/0//evil.example", "/-/s/0/%2F%2Fevil.example"):
@@ -163,7 +164,7 @@ def test_short_urls_lead_into_the_registry(sqlite_url: str) -> None:
 
 
 class Links(HTMLParser):
-    """The tags of a page, and where its links lead."""
+    """The tags of a page, and the targets of its links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class Links(HTMLParser):
 
 
 def test_the_page_of_the_api_links_nothing_that_is_stored(sqlite_url: str) -> None:
-    # ACC-104: on pages `javascript:` is text
+    # ACC-104: on pages a stored `javascript:` is text, and no link
     evil: dict[str, Any] = {"description": "<script>x</script> javascript:x", "documentation": "javascript:x"}
     attribute = {"type": "url", "description": "javascript:z", "default": "javascript:y", "required": True}
     files = {"singular": "file", **evil, "attributes": {"link": attribute}}

@@ -1,4 +1,4 @@
-"""Answers that are made while they are sent."""
+"""Responses that are produced while they are sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.registries.in_process import Api, create, serving
 
 
 def test_a_job_stays_a_few_chunks_ahead() -> None:
-    # memory stays flat: a slow client stops the job, and one that goes away ends it
+    # memory stays flat: a slow client pauses the job, and a client that disconnects ends it
     made: list[int] = []
     ended: list[bool] = []
 
@@ -41,7 +41,7 @@ def test_a_job_stays_a_few_chunks_ahead() -> None:
 
 
 def test_a_client_that_takes_nothing_frees_its_thread() -> None:
-    # other answers do not wait for ever behind those of clients that stand still; theirs break off, and are not whole
+    # other clients do not wait for ever for a thread; the response to a client that reads nothing breaks off
     async def clients() -> None:
         streams = StreamingPool(threads=1, stall_seconds=0.05)
         _, stalled = await streams.start(lambda: (number for number in range(1000)))
@@ -57,7 +57,7 @@ def test_a_client_that_takes_nothing_frees_its_thread() -> None:
 
 @pytest.mark.parametrize("fails_at", [0, 3])
 def test_a_job_that_fails(fails_at: int) -> None:
-    # ENT-7: before the head it is an error answer; after it the answer breaks off, so nobody takes it for complete
+    # ENT-7: a failure before the head is an error response; after it the response breaks off, so it is not complete
     def job() -> Generator[Any, None, None]:
         for number in range(5):
             if number == fails_at:
@@ -74,7 +74,7 @@ def test_a_job_that_fails(fails_at: int) -> None:
 
 
 def test_a_collection_is_one_moment(store_url: str) -> None:
-    # SER-15: a collection that is being sent is not changed by writes that come meanwhile; on both databases
+    # SER-15: writes during a response do not change the collection that it sends; on both databases
     create(store_url)
     with serving(store_url) as api:
         api.done("POST", "/dirs/d/notes", {f"n{number:04}": {"description": "x" * 4000} for number in range(1500)})
@@ -97,7 +97,7 @@ def test_a_collection_is_one_moment(store_url: str) -> None:
 
 
 def test_a_client_that_goes_away_ends_its_answer(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # sending to a client that has gone does not fail, so nobody would notice that an export is made for nobody
+    # sending to a client that has disconnected does not fail, so the server has to notice the disconnect itself
     made: list[int] = []
 
     def endless(*_: Any) -> Generator[bytes, None, None]:
@@ -117,7 +117,7 @@ def test_a_client_that_goes_away_ends_its_answer(api: Api, monkeypatch: pytest.M
 
 
 def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # ENT-7: no entity and no answer is cut short silently; the last chunk is never sent
+    # ENT-7: no response is cut short silently: the last chunk is never sent
     api.done("POST", "/dirs/d/notes", {f"n{number:03}": {"description": "x" * 2000} for number in range(200)})
     messages: list[Any] = []
     stored = api.runner.run(_first_chunk(api))
@@ -137,7 +137,7 @@ def test_a_failure_half_way_ends_the_connection(api: Api, monkeypatch: pytest.Mo
 
 
 def test_a_failure_at_the_start_is_a_problem_response(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # ENT-7: as long as nothing is sent, the status says it
+    # ENT-7: before anything is sent, a failure is an error response
     def broken(*_: Any) -> Generator[bytes, None, None]:
         raise RuntimeError
 
@@ -146,7 +146,7 @@ def test_a_failure_at_the_start_is_a_problem_response(api: Api, monkeypatch: pyt
 
 
 def test_a_short_answer_has_a_length(api: Api) -> None:
-    # one that fits into one piece is no stream
+    # a response that fits into one chunk is not streamed
     assert api.done("GET", "/dirs").headers["content-length"] == "2"
 
 

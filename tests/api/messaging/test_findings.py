@@ -45,7 +45,7 @@ AGREES = {
 
 @pytest.fixture
 def warned(store_url: str) -> Iterator[Api]:
-    """A registry with the built-in model, on each database in turn, after the story."""
+    """A registry with the built-in model, on each database in turn, after the writes of STORY."""
     with serving(store_url) as api:
         for path, body in STORY:
             api.done("PUT", path, body)
@@ -66,12 +66,12 @@ def listed(api: Api, path: str) -> list[Json]:
 
 @pytest.fixture(autouse=True)
 def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the machine's own settings."""
+    """Removes the setting of the machine."""
     monkeypatch.delenv("ANNALS_DOMAIN_VALIDATION", raising=False)
 
 
 def test_a_write_returns_the_number_of_findings(sqlite_url: str) -> None:
-    # V-01, V-16: L2 and L3 count alike; where there is nothing, there is no header
+    # V-01, V-16: L2 and L3 count alike; without findings there is no header
     with serving(sqlite_url) as api:
         counts = [api.done("PUT", path, body).headers.get(COUNT) for path, body in STORY]
         assert counts == ["2", None, "1", None, None]
@@ -84,12 +84,12 @@ def test_a_write_returns_the_number_of_findings(sqlite_url: str) -> None:
 def test_off_skips_all_checks(sqlite_url: str) -> None:
     with serving(sqlite_url, domain_validation="off") as api:
         assert [api.done("PUT", path, body).headers.get(COUNT) for path, body in STORY] == [None] * len(STORY)
-        # what is stored is judged when somebody asks
+        # stored entities are checked when findings are requested
         assert [each["rule"] for each in listed(api, "/endpoints")] == ["EP-09", "EP-12"]
 
 
 def test_strict_reports_all_findings(strict: Api) -> None:
-    # V-01: nothing is stored; advice alone refuses nothing
+    # V-01: an L2 finding refuses the write, and nothing is stored; L3 findings alone do not
     refused = strict.send("PUT", "/endpoints/e", STORY[0][1])
     assert refused.status_code == 400
     body = refused.json()
@@ -103,7 +103,7 @@ def test_strict_reports_all_findings(strict: Api) -> None:
 
 
 def test_strict_wants_a_role_even_of_an_implied_endpoint(strict: Api) -> None:
-    # EP-03: the model does not ask for it
+    # EP-03: the model itself does not require a role
     refused = strict.send("PUT", "/endpoints/e9/messages/m1", {})
     assert refused.json()["type"].endswith("#required_attribute_missing")
     assert refused.json()["args"] == {"list": "usage"}
@@ -116,7 +116,7 @@ def test_an_implied_endpoint_is_counted(sqlite_url: str) -> None:
 
 
 def test_a_group_that_changes_concerns_its_messages(strict: Api) -> None:
-    # MS-03, EP-11: those as well that stand for messages elsewhere; the message is the one that does not agree
+    # MS-03, EP-11: also messages with an xref to another group; the finding is of the message, not of the group
     strict.done("PUT", MESSAGE, {"protocol": "HTTP", "protocoloptions": {}})
     strict.done("PUT", "/messagegroups/h/messages/p/meta", {"xref": MESSAGE})
     strict.done("PUT", "/endpoints/e", {"usage": ["producer"]})
@@ -134,7 +134,7 @@ def test_a_group_that_changes_concerns_its_messages(strict: Api) -> None:
 
 
 def test_a_message_that_changes_concerns_those_that_show_it(strict: Api) -> None:
-    # MS-03: the target of a pointer changes later
+    # MS-03: the target of an xref changes later
     strict.done("PUT", MESSAGE, {})
     strict.done("PUT", "/messagegroups/h", {"protocol": "KAFKA", "messages": {"p": {"meta": {"xref": MESSAGE}}}})
     refused = strict.send("PUT", MESSAGE, {"protocol": "HTTP", "protocoloptions": {}})
@@ -143,7 +143,7 @@ def test_a_message_that_changes_concerns_those_that_show_it(strict: Api) -> None
 
 
 def test_one_request_is_judged_as_a_whole(strict: Api) -> None:
-    # V-02, MS-14: a group and its messages agree after the request, whatever comes first in it
+    # V-02, MS-14: the state after the request is checked, whatever the order in the request
     strict.done("PUT", GROUP, {"protocol": "KAFKA", "messages": {"m": {"protocol": "KAFKA", "protocoloptions": {}}}})
     strict.done("PUT", GROUP, {"protocol": "HTTP", "messages": {"m": {"protocol": "HTTP", "protocoloptions": {}}}})
     circle = {"a": {"basemessageuri": f"{GROUP}/messages/b"}, "b": {"basemessageuri": f"{GROUP}/messages/a"}}
@@ -153,7 +153,7 @@ def test_one_request_is_judged_as_a_whole(strict: Api) -> None:
 
 
 def test_groups_that_are_referred_to_may_go(strict: Api) -> None:
-    # EP-45: the reference dangles, and nothing goes with it
+    # EP-45: the reference dangles, and is not removed with its target
     strict.done("PUT", GROUP, {})
     strict.done("PUT", "/endpoints/e", {"usage": ["producer"], "messagegroups": [GROUP]})
     strict.done("DELETE", GROUP)
@@ -162,7 +162,7 @@ def test_groups_that_are_referred_to_may_go(strict: Api) -> None:
 
 
 def test_removal_before_effect_is_the_models_to_refuse(sqlite_url: str) -> None:
-    # V-15: whatever the setting
+    # V-15: also if domain validation is off
     dates = {"effective": "2031-01-01T00:00:00Z", "removal": "2030-01-01T00:00:00Z"}
     with serving(sqlite_url, domain_validation="off") as api:
         for path, body in (("/endpoints/e", {"deprecated": dates}), (MESSAGE, {"meta": {"deprecated": dates}})):
@@ -219,7 +219,7 @@ def test_a_known_entity_tag_gets_304(warned: Api) -> None:
 
 
 def test_findings_of_the_past(warned: Api) -> None:
-    # FLAG-80: under the state of then, the group of a message included
+    # FLAG-80: findings of the state at that moment, including the state of a message's group
     warned.done("PATCH", "/endpoints/e", {"channel": "c"})
     warned.done("PATCH", GROUP, {"protocol": None})
     assert listed(warned, "") == [NAME]
@@ -231,7 +231,7 @@ def test_findings_of_the_past(warned: Api) -> None:
 
 
 def test_what_stands_for_another_has_the_findings_of_a_member(warned: Api) -> None:
-    # MS-03: the message itself has the others
+    # MS-03: a message with an xref has only the findings about its group; its target has the others
     warned.done("PUT", "/messagegroups/h", {"protocol": "NATS"})
     warned.done("PUT", "/messagegroups/h/messages/p/meta", {"xref": MESSAGE})
     warned.done("PUT", "/messagegroups/h/messages/z/meta", {"xref": f"{GROUP}/messages/none"})
@@ -242,7 +242,7 @@ def test_what_stands_for_another_has_the_findings_of_a_member(warned: Api) -> No
 
 
 def test_versions_of_a_model_that_keeps_them_have_their_own(sqlite_url: str) -> None:
-    # MS-66: a message is judged by its default Version, the others by themselves
+    # MS-66: findings in the default Version belong to the message, those in other Versions to the Version
     source = default_source()
     source["groups"]["messagegroups"]["resources"]["messages"]["maxversions"] = 0
     with serving(sqlite_url) as api:
@@ -264,7 +264,7 @@ def test_types_of_another_shape_have_no_rules(sqlite_url: str) -> None:
 
 
 def test_who_sees_single_groups_finds_nothing_of_others(store_url: str) -> None:
-    # what a caller may not see is not there: a reference to it leads nowhere
+    # an entity that the caller may not see does not exist for the caller, so a reference to it dangles
     tokens = json.dumps(
         {"w": {"name": "w", "role": "writer"}, "r": {"name": "r", "groups": {"/messagegroups/g": "reader"}}}
     )
@@ -285,7 +285,7 @@ def test_who_sees_single_groups_finds_nothing_of_others(store_url: str) -> None:
 
 
 def test_who_writes_to_single_groups_learns_nothing_of_others(store_url: str) -> None:
-    # neither what is there, by the count, nor who shows what was written
+    # neither the count of findings nor a refusal reveals entities of other groups
     tokens = json.dumps(
         {"w": {"name": "w", "role": "writer"}, "g": {"name": "g", "groups": {"/messagegroups/g": "writer"}}}
     )
@@ -305,7 +305,7 @@ def test_who_writes_to_single_groups_learns_nothing_of_others(store_url: str) ->
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sample_documents(name: str, sqlite_url: str) -> None:
-    # SA-05: only the schemas of Protobuf lack something, the name of a message
+    # SA-05: only schemas of Protobuf have a finding: the name of a message is missing
     with serving(sqlite_url) as api:
         count = api.done("POST", "/", SCENARIOS[name].read_bytes(), content_type="application/json").headers.get(COUNT)
         found = listed(api, "")
@@ -314,7 +314,7 @@ def test_sample_documents(name: str, sqlite_url: str) -> None:
 
 
 def test_inline_schemas_are_checked_in_processes_of_their_own(store_url: str) -> None:
-    # MS-65: when it is written, and when somebody asks
+    # MS-65: at a write, and when findings are requested
     bad, good = ({"dataschemaformat": "Avro/1.11", "dataschema": schema} for schema in ({"type": "record"}, "string"))
     with serving(store_url) as api:
         assert api.done("PUT", MESSAGE, bad).headers[COUNT] == "1"

@@ -1,4 +1,4 @@
-"""`/-/resolved` and `/-/match` over a real store: what is shown, of which moment, to whom, and what is refused."""
+"""`/-/resolved` and `/-/match` over a real store: results, past moments, rights of callers, refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def resolved(api: Api, path: str) -> Any:
 
 
 def test_a_base_and_its_binding(api: Api) -> None:
-    # MS-15, MS-19: the resolved message has both, under its own ids
+    # MS-15, MS-19: the resolved message has the attributes of both, and its own ids
     found = resolved(api, M)
     assert found["xid"] == M
     assert found["bases"] == [f"{B}/versions/1"]
@@ -54,12 +54,12 @@ def test_a_base_and_its_binding(api: Api) -> None:
 
 
 def test_a_new_base_is_seen_without_an_event(api: Api) -> None:
-    # MS-19: only the base has an event, and both have changed for readers; nothing is stored
+    # MS-19: a change of the base changes the resolved message; only the base has an event, and nothing else is stored
     head = api.get("/-/log/head")["position"]
     api.done("PATCH", B, {"datacontenttype": "text/plain"})
     assert resolved(api, M)["message"]["datacontenttype"] == "text/plain"
-    told = api.send("GET", f"/-/events?after={head}").json()
-    assert {event["subject"].split("/messages/")[-1] for event in told if "messages" in event["subject"]} == {
+    events = api.send("GET", f"/-/events?after={head}").json()
+    assert {event["subject"].split("/messages/")[-1] for event in events if "messages" in event["subject"]} == {
         "b",
         "b/versions/1",
     }
@@ -67,21 +67,21 @@ def test_a_new_base_is_seen_without_an_event(api: Api) -> None:
 
 
 def test_explicit_values_of_a_base_win_over_defaults(api: Api) -> None:
-    # MS-16: the model fills `required: false` in below, and that hides nothing
+    # MS-16: the default `required: false` that the model fills in does not hide the value of the base
     api.done("PATCH", B, {"envelopemetadata": {"subject": {"required": True, "type": "string"}}})
     api.done("PUT", M, {"basemessageuri": B, **CE, "envelopemetadata": {"subject": {"description": "d"}}})
     assert api.get(M)["envelopemetadata"]["subject"]["required"] is False
     subject = resolved(api, M)["message"]["envelopemetadata"]["subject"]
     assert subject == {"description": "d", "required": True, "type": "string"}
     for path in (M, "/messagegroups/g?inline", "/?inline"):
-        api.done("PUT", path.partition("?")[0], api.get(path))  # read and sent back, nothing is stated
+        api.done("PUT", path.partition("?")[0], api.get(path))  # values that are read and sent back are not stated
         assert resolved(api, M)["message"]["envelopemetadata"]["subject"] == subject
     api.done("PATCH", M, {"envelopemetadata": {"subject": {"required": False}}})
     assert resolved(api, M)["message"]["envelopemetadata"]["subject"] == {"required": False, "type": "string"}
 
 
 def test_what_was_stated_resolves_the_same_elsewhere(api: Api, tmp_path: Path) -> None:
-    # MS-16: a default that somebody states hides what a base says, here and where the export of statements goes
+    # MS-16: a default that a client states hides the value of the base, here and in a registry that imports the export
     api.done("PATCH", B, {"envelopemetadata": {"subject": {"required": True, "type": "string"}}})
     subjects = {"silent": {"description": "d"}, "says": {"required": False}}
     for id, subject in subjects.items():
@@ -111,7 +111,7 @@ def shown_of(exported: Any, id: str) -> Any:
 
 
 def test_a_message_means_its_default_version(api: Api) -> None:
-    # MS-17: a reference to a message follows it, one to a Version is pinned and ends when that goes
+    # MS-17: a reference to a message follows its default Version; one to a Version is pinned, and dangles without it
     api.done("PUT", "/messagegroups/g/messages/pinned", {"basemessageuri": f"{B}/versions/1"})
     assert resolved(api, "/messagegroups/g/messages/pinned")["bases"] == [f"{B}/versions/1"]
     api.done("POST", B, {**CE, "datacontenttype": "text/plain"})
@@ -126,7 +126,7 @@ def test_a_message_means_its_default_version(api: Api) -> None:
     [("/messagegroups/base/messages/none", "dangling"), ("http://other/m", "external"), (M, "cycle")],
 )
 def test_chains_that_end_early_are_marked(api: Api, uri: str, reason: str) -> None:
-    # MS-13, MS-14, MS-18: accepted, and the view says where it stopped
+    # MS-13, MS-14, MS-18: such a chain is accepted, and the resolved message says where it stopped
     api.done("PATCH", B, {"basemessageuri": uri})
     found = resolved(api, M)
     assert found["unresolved"] == {"uri": uri, "reason": reason}
@@ -134,7 +134,7 @@ def test_chains_that_end_early_are_marked(api: Api, uri: str, reason: str) -> No
 
 
 def test_implied_values_are_shown_and_never_stored(api: Api) -> None:
-    # MS-37: what follows from the schema's format
+    # MS-37: values that follow from the schema's format and URI
     api.done("PATCH", M, {"dataschemaformat": "JsonSchema/draft-07", "dataschemauri": "/schemagroups/g/schemas/s"})
     found = resolved(api, M)
     assert found["implied"] == ["/envelopemetadata/datacontenttype/value", "/envelopemetadata/dataschema/value"]
@@ -144,7 +144,7 @@ def test_implied_values_are_shown_and_never_stored(api: Api) -> None:
 
 
 def test_a_cross_reference_resolves_as_what_it_stands_for(api: Api) -> None:
-    # MS-15, CM-03: under its own id; as a base it gives what it shows
+    # MS-15, CM-03: it has its own id and the attributes of its target, also as a base
     api.done("PUT", "/endpoints/e/messages/x", {"meta": {"xref": M}})
     found = resolved(api, "/endpoints/e/messages/x")
     assert (found["xid"], found["message"]["messageid"]) == ("/endpoints/e/messages/x", "x")
@@ -155,7 +155,7 @@ def test_a_cross_reference_resolves_as_what_it_stands_for(api: Api) -> None:
 
 
 def test_the_messages_of_an_endpoint(api: Api) -> None:
-    # EP-43: own ones first, then those of each group in the order of the list, references that lead nowhere apart
+    # EP-43: own messages first, then those of each group in the order of the list; unresolved references are separate
     listed = ["/messagegroups/g", "/messagegroups/none", "http://other/g", "/messagegroups/base"]
     own = {"own": {"basemessageuri": M}, "m": {"name": "a second m"}}
     api.done("PUT", "/endpoints/e", {"usage": ["producer"], "messagegroups": listed, "messages": own})
@@ -172,7 +172,7 @@ def test_the_messages_of_an_endpoint(api: Api) -> None:
 
 
 def test_resolved_messages_as_of_any_moment(api: Api) -> None:
-    # MS-15, FLAG-80: the bases of then, and of an endpoint the groups of then
+    # MS-15, FLAG-80: with the bases and the groups of that moment
     before = api.get("/-/log/head")["position"]
     now = resolved(api, M)
     api.done("DELETE", B)
@@ -225,7 +225,7 @@ def test_methods(api: Api) -> None:
 
 
 def test_which_definitions_an_event_meets(api: Api) -> None:
-    # MS-50, MS-51: all of them, with what their placeholders stand for; bases count
+    # MS-50, MS-51: all definitions that match, with the values of their placeholders; bases count
     api.done(
         "PUT", "/endpoints/e", {"usage": ["producer"], "messagegroups": ["/messagegroups/g", "/messagegroups/base"]}
     )
@@ -280,7 +280,7 @@ def test_what_cannot_be_matched(api: Api, path: str, body: Any, status: int) -> 
 
 
 def test_callers_see_what_they_may_read(store_url: str) -> None:
-    # MS-18: a base in a Group that the caller may not see is not there; asking changes nothing, so readers may
+    # MS-18: a base in a Group that the caller may not see dangles; a match changes nothing, so readers may request it
     create(store_url, default_source())
     tokens = {
         "w": {"name": "w", "role": "writer"},
@@ -294,8 +294,8 @@ def test_callers_see_what_they_may_read(store_url: str) -> None:
         assert "envelope" not in found["message"]
         assert api.send("GET", f"/-/resolved{B}", authorization="Bearer r").status_code == 404
         assert api.send("POST", "/-/match/messagegroups/base", EVENT, authorization="Bearer r").status_code == 404
-        asked = api.send("POST", "/-/match/messagegroups/g", {"protocol": "NATS"}, authorization="Bearer r")
-        assert asked.json() == {"matches": [{"xid": M, "bindings": {}, "parts": ["protocol"]}]}
+        match = api.send("POST", "/-/match/messagegroups/g", {"protocol": "NATS"}, authorization="Bearer r")
+        assert match.json() == {"matches": [{"xid": M, "bindings": {}, "parts": ["protocol"]}]}
         assert api.send("GET", f"/-/resolved{M}").status_code == 401
 
 

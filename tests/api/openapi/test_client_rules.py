@@ -1,7 +1,7 @@
-"""What generators of clients need of every OpenAPI document that the registry serves.
+"""Rules for every OpenAPI document that the registry serves, so that generators of clients can use it.
 
-`test_clients.py` runs two of these generators. Each rule here stands for something that one of them, or another common
-one, cannot read, or makes into code that does not compile.
+`test_clients.py` runs two of these generators. Each rule here excludes something that one of them, or another common
+one, cannot read, or turns into code that does not compile.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def operations(document: Json) -> Iterator[tuple[str, Json]]:
 
 
 def resolved(document: Json, value: Json) -> Json:
-    """What a value refers to, or the value itself."""
+    """The target of a reference, or the value itself."""
     while "$ref" in value:
         _, _, kind, name = value["$ref"].split("/")
         value = document["components"][kind][name]
@@ -70,14 +70,14 @@ def resolved(document: Json, value: Json) -> Json:
 
 
 def repeated(names: Iterable[str], key: Callable[[str], str] = fold) -> list[str]:
-    """Names that are equal to others but for case and punctuation, or but for what a key leaves out."""
+    """Names that are equal to others except for case and punctuation, or except for what a key ignores."""
     found = list(names)
     counts = Counter(map(key, found))
     return [name for name in found if counts[key(name)] > 1]
 
 
 def member_name(name: str) -> str:
-    """What generators keep of the name of a member or a parameter."""
+    """The part of the name of a member or a parameter that generators use."""
     return name.lower().strip("$")
 
 
@@ -105,7 +105,7 @@ def test_no_two_names_differ_only_in_case(document: Json) -> None:
 
 
 def test_a_class_of_a_property_has_a_name_of_its_own(document: Json) -> None:
-    """Generators name the class of an object in place after the schema and the property."""
+    """Generators name the class of an inline object after the schema and the property."""
     names = {fold(name) for name in document["components"]["schemas"]}
     for name, schema in document["components"]["schemas"].items():
         for key, each in schema.get("properties", {}).items():
@@ -127,7 +127,7 @@ def test_each_operation_says_what_it_returns(document: Json) -> None:
 
 
 def test_bodies_are_named(document: Json) -> None:
-    """A body is a schema with a name, a list of one, or of a simple type; a choice is one between such schemas."""
+    """A body is a named schema, a list of one, or of a simple type; a choice is between named schemas."""
     for place, row in operations(document):
         bodies = [row["requestBody"]] if "requestBody" in row else []
         for body in (*bodies, *(resolved(document, each) for each in row["responses"].values())):

@@ -1,6 +1,6 @@
 """Clients that generators make of the served document compile, and read and write a served registry.
 
-No generated code is kept: both generators are brought once, and read the document of a running server.
+No generated code is stored: both generators are downloaded once, and read the document of a running server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.serving import ROOT, Served, serving
 CLIENTS = Path(__file__).with_name("clients")
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"
 JAVA_GENERATOR = "org.openapitools:openapi-generator-cli:7.17.0@jar"
-#: What the Java client needs, as its own pom.xml has it.
+#: The libraries of the Java client, as in its own pom.xml.
 JAVA_LIBRARIES = (
     "com.squareup.okhttp3:okhttp:4.12.0",
     "com.squareup.okhttp3:logging-interceptor:4.12.0",
@@ -34,7 +34,7 @@ JAVA_LIBRARIES = (
     "jakarta.annotation:jakarta.annotation-api:1.3.5",
     "com.google.code.findbugs:jsr305:3.0.2",
 )
-#: What each client sees of the registry: names of types, what was written, errors as objects of a class.
+#: The output of each client: names of types, what was written, errors as objects of a class.
 SEEN = {
     "created": ["/schemagroups/g", 1, "Orders", True],
     "document written": 201,
@@ -46,7 +46,7 @@ SEEN = {
     "deleted": 204,
     "missing": "not_found",
 }
-#: Media types that the generator for Python leaves out: any media type in place of bytes, and lines of JSON.
+#: Media types that the generator for Python leaves out: `*/*`, which stands for bytes, and JSON lines.
 UNSUPPORTED = {"*/*", "application/x-ndjson"}
 
 
@@ -60,11 +60,11 @@ def served(tmp_path: Path) -> Iterator[Served]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["openapi.json", "openapi/schemaregistry.json", "openapi/messagecatalog.json"])
 def test_a_python_client_has_all_operations(served: Served, tmp_path: Path, name: str) -> None:
-    # Python has no compiler that says more than an import of each module, one for each operation and schema.
+    # For Python, importing each module, one for each operation and schema, is the best check without a compiler.
     complaints = generate_python(f"{served.url}/-/{name}", tmp_path)
     assert set(re.findall(r"^Unsupported content type (\S+)$", complaints, re.MULTILINE)) <= UNSUPPORTED
     left_out = re.findall(r"WARNING parsing (\S+ \S+) within \S+ Endpoint will not be generated", complaints)
-    assert left_out == (["POST /-/links/{id}/log"] if name == "openapi.json" else [])  # lines of JSON, from registries
+    assert left_out == (["POST /-/links/{id}/log"] if name == "openapi.json" else [])  # JSON lines, from registries
     run([environment(PYTHON_GENERATOR), CLIENTS / "import_all.py", "annals_client"], tmp_path, PYTHONPATH=str(tmp_path))
     assert not re.search(r"Cannot parse|Unable to process|omitted|removal", complaints), complaints
 
@@ -110,7 +110,7 @@ def test_java_clients_of_the_legacy_apis_compile(served: Served, tmp_path: Path,
 
 
 def generate_python(url: str, place: Path) -> str:
-    """Writes the package `annals_client`, and returns what the generator says."""
+    """Writes the package `annals_client`, and returns the output of the generator."""
     python = environment(PYTHON_GENERATOR)
     options = ("--url", url, "--output-path", str(place / "annals_client"), "--meta", "none")
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
@@ -140,7 +140,7 @@ def answer(command: list[Any], **environment: str) -> Any:
 
 
 def run(command: list[Any], place: Path | None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a program ended with. Fails the test with what it says where it does not succeed."""
+    """The result of a program. Fails the test with the program's output if it does not succeed."""
     done = subprocess.run(
         [*map(str, command)], cwd=place, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Nothing shows a word of a hidden Group: no path of the OpenAPI documents, no legacy API, no error, now or then."""
+"""No response has a word of a hidden Group: no path of the OpenAPI documents, no legacy API, no error, no past state."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from annals.domain.model.builtin import default_source
 from tests.support.registries.get_routes import CONFLUENT, MESSAGES, SCHEMAS, get_routes
 from tests.support.registries.in_process import BASE, Api, create, serving
 
-#: The word in all that is hidden, and one that is nowhere and has the same place in any order.
+#: The word in all hidden entities, and a word that no entity has and that sorts at the same place.
 WORD, NOWHERE = "zebra", "zebrz"
-#: Headers that two equal answers need not share: a tag has a hash of the query, and each request has an id.
+#: Headers that differ between equal responses: a tag has a hash of the query, and each request has an id.
 UNEQUAL = ("etag", "x-request-id")
 TOKENS = {
     "root": {"name": "root", "role": "admin"},
@@ -126,7 +126,7 @@ def _fill(api: Api, group: str, text: str) -> None:
 
 
 def _values(api: Api) -> dict[str, list[str]]:
-    """What stands in paths for each of their parameters."""
+    """Values for each parameter of a path."""
     position = int(api.send("GET", "/-/log/head", authorization="Bearer root").headers["annals-position"])
     groups, members = ["seen", WORD, "default", f"{WORD}-old", f"{WORD}-gone"], ["one", WORD]
     texts = (*((json.dumps({"title": text}, separators=(",", ":"))) for text in ("seen", WORD)), HIDDEN_TEXT, WORD)
@@ -156,7 +156,7 @@ def _base36(number: int) -> str:
 
 
 def _seen(answer: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
-    """All that an answer says, with the word that is nowhere in place of the hidden one."""
+    """Status, headers and body of a response, with NOWHERE in place of WORD."""
     headers = [(name, value.replace(WORD, NOWHERE)) for name, value in answer.headers.items() if name not in UNEQUAL]
     return answer.status_code, headers, answer.text.replace(WORD, NOWHERE)
 
@@ -167,22 +167,22 @@ def _get(api: Api, path: str) -> httpx.Response:
 
 @pytest.mark.timeout(600)
 def test_no_answer_shows_a_word_of_a_hidden_group(api: Api) -> None:
-    # ACC-78, ACC-79, ACC-80: where the caller names it, the answer is that about one that never was
+    # ACC-78, ACC-79, ACC-80: if the request has the word, the response is the one for a word that no entity ever had
     position = int(api.send("GET", "/-/log/head", authorization="Bearer root").headers["annals-position"])
-    asked: dict[str, int] = {}
+    statuses: dict[str, int] = {}
     values = _values(api)
     for route in get_routes(api, "Bearer part"):
         for path, query in product(route.paths(values), route.queries(QUERIES)):
             url = f"{path}?{query.replace('{}', str(position))}" if query else path
-            if url in asked:
+            if url in statuses:
                 continue
             answer = _get(api, url)
-            asked[url] = answer.status_code
+            statuses[url] = answer.status_code
             assert answer.status_code < 500, url
             if WORD in url:
                 assert _seen(answer) == _seen(_get(api, url.replace(WORD, NOWHERE))), url
             else:
                 assert WORD not in f"{answer.headers}{answer.text}".lower(), url
-    found = [url for url, status in asked.items() if status == 200]
+    found = [url for url, status in statuses.items() if status == 200]
     assert len(found) > 300, found
     assert BASE not in found

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the live model, and its readable form."""
+"""The OpenAPI document of the current model, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def described(api: Api) -> Json:
 
 
 def flags(document: Json) -> set[str]:
-    """The parameters of queries."""
+    """The names of the query parameters in a document."""
     return {row["name"] for row in document["components"]["parameters"].values() if row["in"] == "query"}
 
 
@@ -49,14 +49,14 @@ def schema(document: Json, name: str) -> Draft202012Validator:
 
 
 def test_it_is_openapi(described: Json) -> None:
-    # OpenAPI 3.1, for a small model and for the one that a new registry has
+    # OpenAPI 3.1, for a small model and for the default model
     assert list(OpenAPIV31SpecValidator(described).iter_errors()) == []
     built_in = openapi_document(compile_model(default_source()), ALL, BASE, OWN_PATHS)
     assert list(OpenAPIV31SpecValidator(built_in).iter_errors()) == []
 
 
 def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
-    # core 4.2: what OPTIONS says of a path is what the document says of it
+    # core 4.2: OPTIONS and the document list the same methods for each path
     assert described["servers"] == [{"url": BASE}]
     api.done("PUT", "/dirs/d/files/f$details", {})
     ids = {"{dirid}": "d", "{fileid}": "f", "{versionid}": "1", "{noteid}": "n", "{token}": "0"}
@@ -66,9 +66,9 @@ def test_it_has_every_path_and_method(api: Api, described: Json) -> None:
     for path, item in described["paths"].items():
         read = item.get("get", {"responses": {"200": {}}})["responses"]
         if "200" not in read:
-            continue  # it only leads elsewhere
-        asked = re.sub(r"{\w+}", lambda found: ids[found[0]], path)
-        allow = set(api.send("OPTIONS", asked).headers["allow"].split(", ")) - {"HEAD", "OPTIONS"}
+            continue  # it only redirects
+        real_path = re.sub(r"{\w+}", lambda found: ids[found[0]], path)
+        allow = set(api.send("OPTIONS", real_path).headers["allow"].split(", ")) - {"HEAD", "OPTIONS"}
         if read["200"].get("$ref", "").startswith("#/components/responses/Document-"):
             allow -= {"PATCH"}  # of a document, only the metadata can be changed in part
         assert {method.upper() for method in item if method not in ("parameters", "options")} == allow, path
@@ -135,7 +135,7 @@ def test_only_some_requests_make_something_new(described: Json) -> None:
 
 
 def test_operations_have_names_of_their_own() -> None:
-    # also where types of different levels share names, or take those of the registry
+    # also if types of different levels share names, or have names of schemas that every registry has
     odd = {"singular": "version", "resources": {"model": {"singular": "version_"}, "registry": {"singular": "metax"}}}
     found = openapi_document(
         compile_model({"groups": {"problem": odd, "registries": {"singular": "registry"}}}), ALL, BASE, OWN_PATHS
@@ -146,7 +146,7 @@ def test_operations_have_names_of_their_own() -> None:
 
 
 def test_it_follows_the_model_and_the_capabilities(api: Api) -> None:
-    # a change of either shows in the next answer
+    # a change of either is in the next response
     api.done("PUT", "/modelsource", {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}})
     assert "/boxes/{boxid}" in api.get("/-/openapi.json")["paths"]
     assert "/boxes/{boxid}" in api.send("GET", "/-/docs").text
@@ -163,7 +163,7 @@ def test_it_follows_the_model_and_the_capabilities(api: Api) -> None:
 
 
 def test_answers_fit_their_schemas(api: Api, described: Json) -> None:
-    # every view of an entity, with and without what can be nested in it
+    # every view of an entity, with and without inlined parts
     api.done("PUT", "/dirs/d/files/f$details", {"size": 3, "file": {"a": 1}, "labels": {"a": "b"}})
     api.done("POST", "/dirs/d/files/f$details", {"fileurl": "http://elsewhere/x", "other": [1]})
     api.done("PUT", "/dirs/d/notes/n", {"name": "n"})
@@ -193,7 +193,7 @@ PAST: Json = {"endpoints": {"e": {"usage": "producer", "channel": ""}}}
 KEYS: Json = {"protocol": "KAFKA", "protocoloptions": {"key": "k", "key_base64": "k"}}
 MESSAGE = "/messagegroups/{messagegroupid}/messages/{messageid}"
 SCHEMA = "/schemagroups/{schemagroupid}/schemas/{schemaid}"
-#: Method, path, query, body, and whether something is found in it.
+#: Method, path, query, body, and whether the write has findings.
 WRITES = (
     ("PUT", "/endpoints/{endpointid}", "", FOUND, True),
     ("PATCH", "/endpoints/{endpointid}", "?dryrun", FOUND, True),
@@ -212,26 +212,26 @@ WRITES = (
 
 
 def test_headers_of_writes_are_described(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # core 4.2: whatever a write answers with, what was recorded and what was found (V-01) included
+    # core 4.2: all headers of the response to a write, also those about events and findings (V-01)
     monkeypatch.setattr(compression, "MIN_SIZE", 0)
     create(sqlite_url, default_source())
     with serving(sqlite_url) as api:
         described = api.get("/-/openapi.json")
         for method, path, query, body, finds in WRITES:
-            asked = re.sub(r"{\w+}", "e", path.replace("{path}", "endpoints/e"))
+            real_path = re.sub(r"{\w+}", "e", path.replace("{path}", "endpoints/e"))
             carried = {"xregistry_format": "Own/1"} if body == b"text" else {}
-            answer = api.done(method, asked + query, body, **carried)
-            said = described["paths"][path][method.lower()]["responses"][str(answer.status_code)]
-            if "$ref" in said:
-                said = described["components"]["responses"][said["$ref"].rpartition("/")[2]]
+            answer = api.done(method, real_path + query, body, **carried)
+            documented = described["paths"][path][method.lower()]["responses"][str(answer.status_code)]
+            if "$ref" in documented:
+                documented = described["components"]["responses"][documented["$ref"].rpartition("/")[2]]
             sent = answer.headers.keys() - {"content-type", "content-length", "vary"}
-            assert sent <= {name.lower() for name in said["headers"]}, (method, path)
+            assert sent <= {name.lower() for name in documented["headers"]}, (method, path)
             assert ("annals-findings" in sent) == finds, (method, path)
             assert ("content-encoding" in sent) == bool(answer.content and body != b"text"), (method, path)
 
 
 def responses(document: Json) -> Iterator[tuple[str, Json]]:
-    """Every answer of a description, with where it is."""
+    """Every response in a document, with its place."""
     for path, item in document["paths"].items():
         for method, row in item.items():
             for status, answer in row["responses"].items() if method != "parameters" else ():
@@ -241,7 +241,7 @@ def responses(document: Json) -> Iterator[tuple[str, Json]]:
 
 @pytest.mark.parametrize("name", ["openapi.json", "openapi/schemaregistry.json", "openapi/messagecatalog.json"])
 def test_answers_with_data_may_be_compressed(api: Api, name: str) -> None:
-    # RFC 9110 8.4: data may leave compressed, and what has no body or is a stream of events may not
+    # RFC 9110 8.4: data may be compressed; responses without a body and streams of events are not
     document = api.get(f"/-/{name}")
     assert "Content-Encoding" in document["components"]["headers"]
     for place, answer in responses(document):
@@ -277,13 +277,13 @@ def test_a_schema_distinguishes_valid_and_invalid_bodies(described: Json) -> Non
     ],
 )
 def test_types_of_attributes(definition: Json, good: Json, bad: Json) -> None:
-    # MOD 2.2: each type, enumerations as far as they bind
+    # MOD 2.2: each type; an enumeration limits values only if it is strict
     validator = Draft202012Validator(attribute_schema(definition))
     assert (validator.is_valid(good), validator.is_valid(bad)) == (True, False)
 
 
 def test_what_a_value_switches_on() -> None:
-    # MOD-20: siblings are typed where the value is, and every other spelling or value stays valid
+    # MOD-20: the value determines the types of its siblings; with another value or spelling they have any type
     kinds = {"type": "string", "ifvalues": {"big": {"siblingattributes": {"size": {"type": "integer"}}}}}
     count = {"type": "integer", "ifvalues": {"1": {"siblingattributes": {"one": {"type": "string"}}}}}
     validator = Draft202012Validator(
@@ -297,11 +297,11 @@ def test_what_a_value_switches_on() -> None:
 
 
 def test_every_problem_is_described(described: Json) -> None:
-    # ERR-10: the response of a status names its types, and the statuses of all operations refuse with them
+    # ERR-10: the response of a status names its problem types, and each operation has all of these statuses
     for kind in ALL_PROBLEM_TYPES:
         for name in ("Problem", "OwnProblem"):
-            said = described["components"]["responses"][f"{name}-{kind.status}"]["description"]
-            assert re.search(rf"\b{kind.name}\b", said)
+            description = described["components"]["responses"][f"{name}-{kind.status}"]["description"]
+            assert re.search(rf"\b{kind.name}\b", description)
     statuses = {str(kind.status) for kind in ALL_PROBLEM_TYPES} - {
         "409",
         "415",
@@ -315,7 +315,7 @@ def test_every_problem_is_described(described: Json) -> None:
 
 
 def test_documents_travel_with_headers(described: Json) -> None:
-    # HTTP-41: an attribute that is a scalar is a header in both directions, whatever is none is not
+    # HTTP-41: a scalar attribute is a header in both directions, other attributes are not
     put = described["paths"]["/dirs/{dirid}/files/{fileid}"]["put"]
     names = {each["$ref"].rpartition(".")[2] for each in put["parameters"] if "xregistry-" in each["$ref"]}
     assert {"xregistry-size", "xregistry-name", "xregistry-fileurl"} <= names
@@ -332,7 +332,7 @@ def test_the_alias(api: Api) -> None:
 
 
 class Page(HTMLParser):
-    """What a page holds that a browser would load, run or jump to."""
+    """The parts of a page that a browser would load, run or jump to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -365,7 +365,7 @@ def test_the_page_needs_nothing_from_elsewhere(api: Api) -> None:
 
 
 def test_the_page_has_an_anchor_for_whatever_is_pointed_to(api: Api) -> None:
-    # the types of problems lead to `/-/docs#<name>`; no two things have one id
+    # the types of problems link to `/-/docs#<name>`; ids are unique
     found = Page(api.send("GET", "/-/docs").text)
     assert {kind.name for kind in ALL_PROBLEM_TYPES} <= set(found.ids)
     assert len(found.ids) == len(set(found.ids))
@@ -393,7 +393,7 @@ def test_what_a_model_says_is_text(api: Api, text: str, shown: str) -> None:
 
 
 def test_all_kinds_of_paths_are_summed_up() -> None:
-    # a kind or a method that is added later is described too
+    # also a kind or a method that is added later has a summary
     assert {kind: set(methods) for kind, methods in METHODS.items()} == {
         kind: set(SUMMARIES[kind]) for kind in PathKind
     }

@@ -1,4 +1,4 @@
-"""`/-/` lists what a server has, and nothing that it has is missing."""
+"""`/-/` lists all paths and surfaces that a server has, and no others."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_every_entry_is_there(api: Api, listed: Any) -> None:
         assert entry["description"] and entry["methods"]
         if entry["path"] in described:
             assert {method.lower() for method in entry["methods"]} <= described[entry["path"]].keys()
-            asked = re.sub(r"{(\w+)}", lambda found: ids.get(found[1], "0"), entry["path"])
-            answer = api.send("OPTIONS", asked)
+            real_path = re.sub(r"{(\w+)}", lambda found: ids.get(found[1], "0"), entry["path"])
+            answer = api.send("OPTIONS", real_path)
             if "allow" in answer.headers:
                 assert set(entry["methods"]) <= {*answer.headers["allow"].split(", ")}, entry
 

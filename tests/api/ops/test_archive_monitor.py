@@ -1,4 +1,4 @@
-"""A lost archive shows in health, metrics and the server's log, and in each answer that needs it."""
+"""A lost archive shows in health, metrics and the server's log, and in each response that needs it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_short_url_needs_no_archive(sqlite_url: str, tmp_path: Path, monkeypat
 
 
 def await_metrics(api: Api, **expected: Any) -> None:
-    """Waits until a look, which has a thread of its own, has found this."""
+    """Waits until the metrics have these values: the monitor checks the archive in its own thread."""
     found: dict[str, float] = {}
     for _ in range(200):
         lines = api.send("GET", "/-/metrics").text.splitlines()

@@ -1,4 +1,4 @@
-"""A damaged page of the database: 503 where it is met, not ready from then on, one line in the server's log."""
+"""A damaged database page: a request that reads it gets 503, the server is not ready, and its log has one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.serving import annals
 from tests.support.stores import server_of
 
 DOCUMENT = b"document " * 100
-ASKED = {
+PATHS = {
     "entity": "/dirs/d/files/f$details",
     "attribute": "/dirs/d/files?filter=name=n",
     "entity_history": "/dirs/d/files/f$details?asof=id1",
@@ -35,7 +35,7 @@ def fill(url: str) -> None:
 
 
 def overwrite(url: str, table: str, fault: bytes) -> None:
-    """Puts other bytes where the first page of a table or an index is in a SQLite file."""
+    """Overwrites the first page of a table or an index in a SQLite file."""
     file = Path(url.removeprefix("sqlite:///"))
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -47,44 +47,44 @@ def overwrite(url: str, table: str, fault: bytes) -> None:
 
 
 @contextmanager
-def one_line(caplog: pytest.LogCaptureFixture, said: str) -> Iterator[None]:
-    """The block logs one error, a line about the store without a trace."""
+def one_line(caplog: pytest.LogCaptureFixture, reason: str) -> Iterator[None]:
+    """Asserts that the block logs one error: a line about the store, without a traceback."""
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         yield
     [line] = caplog.records
     assert (line.name, line.levelname, line.exc_info) == ("annals.store", "ERROR", None)
-    assert line.getMessage().startswith(f"the store cannot be used: {said} (")
+    assert line.getMessage().startswith(f"the store cannot be used: {reason} (")
     assert "annals log verify" in line.getMessage()
 
 
-def check_damaged(api: Api, path: str, said: str) -> None:
-    """Whoever asks for what is damaged is told, each time; the server lives, and is not ready."""
+def check_damaged(api: Api, path: str, reason: str) -> None:
+    """Asserts that a request that reads the damage gets 503 each time; the server is alive, and not ready."""
     for _ in range(3):
         answer = api.send("GET", path)
         assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
         assert answer.json()["type"].endswith("#store_unavailable")
-        assert answer.json()["args"]["error_detail"] == said
+        assert answer.json()["args"]["error_detail"] == reason
     ready = api.send("GET", "/-/readyz")
     assert (ready.status_code, ready.json()) == (
         503,
-        {"status": "unavailable", "reason": f"the store cannot be used: {said}"},
+        {"status": "unavailable", "reason": f"the store cannot be used: {reason}"},
     )
     assert api.get("/-/livez") == {"status": "ok"}
 
 
 @pytest.mark.parametrize("fault", [b"\0", b"garbage "], ids=["zeros", "garbage"])
-@pytest.mark.parametrize("table", ASKED)
+@pytest.mark.parametrize("table", PATHS)
 def test_pages_overwritten_while_the_server_runs(
     sqlite_url: str, table: str, fault: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # ERR-1: the fault is the store's, so it is 503 and no client is to blame
+    # ERR-1: the store is at fault, not the client, so the status is 503
     fill(sqlite_url)
     with serving(sqlite_url) as api:
         assert api.get("/-/readyz")["status"] == "ok"
         overwrite(sqlite_url, table, fault)
         with one_line(caplog, "its file is damaged"):
-            check_damaged(api, ASKED[table], "its file is damaged")
+            check_damaged(api, PATHS[table], "its file is damaged")
 
 
 @pytest.mark.parametrize("table", ["attribute", "entity_history", "log", "document"])
@@ -94,12 +94,12 @@ def test_pages_overwritten_before_the_server_starts(
     fill(sqlite_url)
     overwrite(sqlite_url, table, b"garbage ")
     with one_line(caplog, "its file is damaged"), serving(sqlite_url) as api:
-        check_damaged(api, ASKED[table], "its file is damaged")
+        check_damaged(api, PATHS[table], "its file is damaged")
 
 
 @pytest.mark.parametrize("table", ["entity", "interaction", "head"])
 def test_a_failed_start_logs_its_reason(sqlite_url: str, table: str, tmp_path: Path) -> None:
-    # what a start reads is missed at once, in one line
+    # the start reads these tables, so damage to them ends it, with one line on stderr
     fill(sqlite_url)
     overwrite(sqlite_url, table, b"garbage ")
     done = annals("serve", "--port", "0", "--database", sqlite_url, cwd=tmp_path)
@@ -109,7 +109,7 @@ def test_a_failed_start_logs_its_reason(sqlite_url: str, table: str, tmp_path: P
 
 
 def test_a_damaged_page_of_postgresql(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # ERR-1: checksums of pages say so where bytes have changed
+    # ERR-1: PostgreSQL detects changed bytes by its page checksums
     with server_of(tmp_path) as url:
         fill(url)
         with psycopg.connect(url, autocommit=True) as connection:
@@ -118,4 +118,4 @@ def test_a_damaged_page_of_postgresql(tmp_path: Path, caplog: pytest.LogCaptureF
             content.seek(8000)
             content.write(b"garbage")
         with one_line(caplog, "its data are damaged"), serving(url) as api:
-            check_damaged(api, ASKED["document"], "its data are damaged")
+            check_damaged(api, PATHS["document"], "its data are damaged")

@@ -17,11 +17,11 @@ def test_alive_and_ready(api: Api, prefix: str) -> None:
     assert ready["position"] == ready["head"] > 0
     assert api.send("POST", f"{prefix}livez").headers["allow"] == "GET, HEAD, OPTIONS"
     assert api.send("HEAD", f"{prefix}readyz").content == b""
-    assert api.get(f"{prefix}readyz?waitfor=999&timeout=0") == ready  # a probe waits for nothing
+    assert api.get(f"{prefix}readyz?waitfor=999&timeout=0") == ready  # a probe ignores `waitfor`
 
 
 def test_not_ready_behind_the_log(store_url: str) -> None:
-    # a read model that misses events of the log is not served as if it were current; on both databases
+    # a server whose read model misses events of the log is not ready; on both databases
     create(store_url)
     with serving(store_url) as api:
         store = Store(store_url)

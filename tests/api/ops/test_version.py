@@ -1,4 +1,4 @@
-"""The version is stated once, and shown wherever somebody looks for it."""
+"""All places that show the version agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_all_places_agree(tmp_path: Path) -> None:
         built = f'annals_build_info{{python="{platform.python_version()}",version="{__version__}"}} 1.0'
         assert built in client.get("/-/metrics").text.splitlines()
         answers = [shown, client.get("/nope"), client.put("/schemagroups/g", json={}), client.get("/-/log")]
-        answers += [client.get("/-/nope"), client.get("/", headers={"x": "y" * 20_000})]  # the last by the connection
+        answers += [client.get("/-/nope"), client.get("/", headers={"x": "y" * 20_000})]  # refused before any API
         assert [answer.headers.get_list("server") for answer in answers] == [[f"annals/{__version__}"]] * len(answers)
 
 

@@ -1,6 +1,6 @@
-"""A clock that goes back while the registry is closed: what is recorded then comes after what was there.
+"""A clock that goes back while the registry is closed: new interactions still come after the earlier ones.
 
-The order is that of the log. Ids, times, pages, moments and feeds follow it, whatever the machine says the time is.
+The log determines the order. Ids, times, pages, moments and feeds follow it, whatever the clock of the machine says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = "abcdefg"
 
 
 def recorded(url: str, now: datetime, names: str) -> list[str]:
-    """The correlation ids of writes by a process whose clock starts at a time and goes on."""
+    """Writes each name in a process whose clock starts at a time; the correlation ids of the writes."""
     seconds = count()
     with closing(
         open_registry(Settings(database=url), clock=lambda: now + timedelta(seconds=next(seconds)))
@@ -31,7 +31,7 @@ def recorded(url: str, now: datetime, names: str) -> list[str]:
 
 
 def test_the_order_is_that_of_the_log(store_url: str) -> None:
-    # EV-25, FLAG-80, PAG-7: restarts under clocks of one and of two hours ago, and under one that is right again
+    # EV-25, FLAG-80, PAG-7: restarts with a clock that is one hour behind, two hours behind, and correct again
     create(store_url)
     ids = recorded(store_url, NOON, "abc") + recorded(store_url, NOON - timedelta(hours=1), "de")
     ids += recorded(store_url, NOON - timedelta(hours=2), "f") + recorded(store_url, NOON + timedelta(hours=1), "g")
@@ -50,21 +50,21 @@ def _interactions_are_in_order(api: Api, ids: list[str]) -> None:
 
 
 def _moments_are_in_order(api: Api, ids: list[str]) -> None:
-    """At the time of an interaction it has happened, and so has what was recorded at the same time."""
+    """A moment that is given as a time includes all interactions that were recorded at this time."""
     times = [each["time"] for each in _paged(api, "/-/interactions?limit=2")[-len(ids) :]]
     assert [api.get(f"/dirs/d?asof={id}")["name"] for id in ids] == [*NAMES]
     assert [api.get(f"/dirs/d?asof={time}")["name"] for time in times] == [*"abffffg"]
 
 
 def _feeds_are_in_order(api: Api, ids: list[str]) -> None:
-    told = [event["xregcorrelationid"] for event in _paged(api, "/-/events?limit=2")]
-    assert list(dict.fromkeys(told))[-len(ids) :] == ids
+    published = [event["xregcorrelationid"] for event in _paged(api, "/-/events?limit=2")]
+    assert list(dict.fromkeys(published))[-len(ids) :] == ids
     logged = [event["xregcorrelationid"] for event in _paged(api, "/-/log?limit=2") if "xregcorrelationid" in event]
     assert list(dict.fromkeys(logged))[-len(ids) :] == ids
 
 
 def _paged(api: Api, path: str) -> list[Any]:
-    """All that the pages from one on hold."""
+    """The items of a page and of all following pages."""
     found: list[Any] = []
     while path:
         answer = api.done("GET", path)

@@ -35,7 +35,7 @@ def test_each_gets_its_own(store_url: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     send = SentLookups.send
     monkeypatch.setattr(SentLookups, "send", counted)
-    asked = [
+    requested = [
         ("/dirs/d1/files/f1/versions/1", True),
         ("/dirs/d1/files/f2/versions/1", True),
         ("/dirs/d1/files/f2/versions/2", True),
@@ -47,17 +47,17 @@ def test_each_gets_its_own(store_url: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     async def find_all(more: list[str]) -> list[Any]:
         with closing(EntityLookups(readers)) as lookups:
-            searches = [lookups.find(*each) for each in [*asked, *((xid, False) for xid in more)]]
+            searches = [lookups.find(*each) for each in [*requested, *((xid, False) for xid in more)]]
             return await asyncio.gather(*searches, return_exceptions=True)
 
     with closing(ViewPool(store_url)) as readers:
         view = readers.quick_view()
-        expected = [view.look_up(xid, with_document) for xid, with_document in asked]
+        expected = [view.look_up(xid, with_document) for xid, with_document in requested]
         assert [found.content for found in expected[:4]] == [b"one", b"two", b"", b""]
         assert [found.row and found.row.xid for found in expected[3:]] == [None, "/dirs/d1", None, "/dirs/d1"]
         assert asyncio.run(find_all([])) == expected
         assert sorted(together) == ([3, 4] if readers.has_round_trips else [])
-        *found, broken = asyncio.run(find_all(["/dirs/\0"]))  # no text for PostgreSQL
+        *found, broken = asyncio.run(find_all(["/dirs/\0"]))  # PostgreSQL does not accept this text
         assert found == expected
         assert isinstance(broken, Exception if readers.has_round_trips else FoundEntity)
 
@@ -91,7 +91,7 @@ def test_cancelled_ones_need_no_statement(postgres_url: str) -> None:
                 for task in cancelled:
                     task.cancel()
                 await asyncio.wait(cancelled)
-                await asyncio.sleep(0.05)  # an answer would arrive
+                await asyncio.sleep(0.05)  # time for a response of the database
                 if (used := lookups._queues[False]._lookups) is not None:
                     pids.add(used._connection.info.backend_pid)
         return pids
@@ -113,7 +113,7 @@ def test_many_are_sent_to_the_end(postgres_url: str) -> None:
     assert found is not None and len(found) == len(names)
 
 
-def test_those_that_come_meanwhile_share_the_next_statement(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookups_during_a_statement_share_the_next_one(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     create(postgres_url)
     together: list[list[str]] = []
 
@@ -132,7 +132,7 @@ def test_those_that_come_meanwhile_share_the_next_statement(postgres_url: str, m
                 await asyncio.sleep(0)
             others = [asyncio.create_task(lookups.find(xid, False)) for xid in ("/model", "/none", "/", '/"\\,{}')]
             found += await asyncio.gather(*first, *others)
-            found.append(await lookups.find("/", False))  # perhaps others follow this one
+            found.append(await lookups.find("/", False))  # sent too, as others may follow
             found.append(await lookups.find("/", False))
             return found
 

@@ -35,7 +35,7 @@ def test_no_header_can_be_split(value: str) -> None:
 @pytest.mark.parametrize(
     ("sent", "value"),
     [
-        ("Euro%20%E2%82%AC%20%F0%9F%98%80", "Euro € 😀"),  # HTTP-62: the vector
+        ("Euro%20%E2%82%AC%20%F0%9F%98%80", "Euro € 😀"),  # HTTP-62: the test vector
         ("%e2%82%ac", "€"),  # HTTP-61: lower-case hex
         ("%41b", "Ab"),  # HTTP-61: needless encoding
         ('"a \\"b\\" c"', 'a "b" c'),  # HTTP-61: quoted strings are undone first
@@ -81,7 +81,7 @@ def test_headers_become_attributes_of_the_models_types() -> None:
         ("description", ""),
         ("labels.a.b", "x"),
         ("labels.c", "null"),
-        ("isdefault", "garbage"),  # ENT-15: what is read-only may be anything
+        ("isdefault", "garbage"),  # ENT-15: a read-only attribute may have any value
         ("extra", "5"),  # HTTP-48: `any` is a string
     ]
     assert TYPES.decode(given, "/x") == {
@@ -106,7 +106,7 @@ def test_headers_become_attributes_of_the_models_types() -> None:
         ("labels", "x", problems.InvalidAttribute),  # HTTP-48: a map has a header for each key
         ("file", "x", problems.ExtraXregistryHeader),  # HTTP-46: the body is the document
         ("filebase64", "x", problems.ExtraXregistryHeader),
-        ("contenttype", "x", problems.ExtraXregistryHeader),  # HTTP-46: there is Content-Type
+        ("contenttype", "x", problems.ExtraXregistryHeader),  # HTTP-46: Content-Type has it
         ("name", "%FF", problems.HeaderError),  # HTTP-61
     ],
 )
@@ -116,7 +116,7 @@ def test_headers_that_are_refused(name: str, value: str, problem: type[problems.
 
 
 def test_a_quoted_string_that_does_not_end() -> None:
-    # HTTP-61: it is what it is, and finding that out takes no longer than reading it
+    # HTTP-61: its quotation mark is an ordinary character, and decoding takes linear time
     for value in ('"a\\"b', 'x "a" "b', '"' + '\\"' * 30_000, '"' + '\\"' * 30_000 + "\\"):
         assert decode(value) == value.replace('"a"', "a")
 

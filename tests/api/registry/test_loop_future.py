@@ -1,4 +1,4 @@
-"""The outcome of a command reaches the coroutine that waits for it, and callbacks wherever it ends."""
+"""The outcome of a command reaches the coroutine that waits for it, and callbacks, however the command ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_error_of_another_thread_arrives() -> None:
         asyncio.run(wait())
 
 
-def test_a_command_that_nobody_waits_for_is_not_carried_out() -> None:
+def test_a_cancelled_command_is_not_carried_out() -> None:
     async def wait() -> tuple[bool, bool]:
         future = LoopFuture()
         future.outcome.cancel()

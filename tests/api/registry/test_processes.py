@@ -6,7 +6,7 @@ from tests.support.registries.in_process import MODEL, create, serving
 
 
 def test_definitions_follow_the_store(store_url: str) -> None:
-    # a model or a capability that another process changed holds here from the next request on (CAP-12), reads included
+    # a model or capability that another process changes applies here from the next request on (CAP-12), also to reads
     create(store_url)
     with serving(store_url) as here, serving(store_url, ids="other") as there:
         assert here.send("GET", "/boxes/b").status_code == 404

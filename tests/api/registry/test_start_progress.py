@@ -1,4 +1,4 @@
-"""The start of a server on the store of an older program says what it is busy with."""
+"""A server that starts on the store of an older release logs its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The position in answers, and reads that wait for one."""
+"""The log position in responses, and reads that wait for a position."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_past_and_unchanged_content_have_their_positions(filled: Api) -> Non
 def test_writes_name_the_position_that_they_made(filled: Api) -> None:
     assert filled.done("PATCH", "/dirs/d", {"name": "second"}).headers[HEADER] == "9"
     assert filled.done("POST", "/-/restore/dirs/d?asof=8").headers[HEADER] == "10"
-    assert filled.done("PATCH", "/dirs/d?dryrun", {"name": "third"}).headers[HEADER] == "10"  # it made none
+    assert filled.done("PATCH", "/dirs/d?dryrun", {"name": "third"}).headers[HEADER] == "10"  # a dry run makes none
     assert filled.done("DELETE", "/dirs/d/files/f").headers[HEADER] == filled.send("GET", "/").headers[HEADER]
 
 
@@ -105,7 +105,7 @@ def test_a_write_does_not_wait(filled: Api) -> None:
 
 
 def test_a_position_that_does_not_come(filled: Api) -> None:
-    # in the form of problems of each surface, with the position that was reached
+    # the problem has the form of each surface, and the position that was reached
     for path in READS:
         begun = f"{path}{'&' if '?' in path else '?'}"
         answer = filled.send("GET", f"{begun}waitfor=9&timeout=0.02")
@@ -126,7 +126,7 @@ def test_the_setting_is_the_longest_wait(sqlite_url: str) -> None:
 
 
 def test_an_answer_waits_for_a_commit(store_url: str) -> None:
-    # of this process, and of another one, which it finds by looking
+    # a commit of this process, and one of another process, which is found by polling
     create(store_url)
     with serving(store_url) as reader, serving(store_url, ids="other") as writer:
         for name, other in (("own", reader), ("others", writer)):
@@ -145,7 +145,7 @@ def test_an_answer_waits_for_a_commit(store_url: str) -> None:
                 answer = reader.runner.run(_read_and_write(reader, f"/dirs/{name}", wanted))
             assert (answer.status_code, int(answer.headers[HEADER])) == (200, wanted), answer.text
             tag = answer.headers["etag"]
-            assert reader.send("GET", f"/dirs/{name}").headers["etag"] == tag  # the wait is no part of what is shown
+            assert reader.send("GET", f"/dirs/{name}").headers["etag"] == tag  # the wait does not change the tag
 
 
 async def _read_and_write(api: Api, path: str, wanted: int) -> Any:
@@ -172,13 +172,13 @@ def test_links_of_pages_do_not_wait(filled: Api) -> None:
 
 def test_a_position_that_was_seen_costs_no_query(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert filled.send("GET", "/dirs/d?waitfor=8").status_code == 200
-    asked: list[View] = []
+    queried: list[View] = []
     position = View.position
 
     def counted(view: View) -> int:
-        asked.append(view)
+        queried.append(view)
         return position(view)
 
     monkeypatch.setattr(View, "position", counted)
     assert filled.send("GET", "/dirs/d?waitfor=8").status_code == 200
-    assert asked == []
+    assert queried == []

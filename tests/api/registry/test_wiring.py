@@ -24,9 +24,9 @@ def lose(registry: Registry, *tables: str) -> None:
 
 @pytest.mark.parametrize("lost", [("entity", "entity_history", "attribute", "projection"), ("entity",), ("attribute",)])
 def test_a_lost_read_model_is_rebuilt(store_url: str, lost: tuple[str, ...]) -> None:
-    """P-14: what readers see comes from the log alone, so a registry that lost its read model shows the same rows.
+    """P-14: a registry that has lost its read model, or a part of it, rebuilds the same rows from the log.
 
-    One that lost a part of it does so too: the position that is left says nothing about tables that are empty.
+    If only a part is lost, the position of the read model is still there, although tables are missing.
     """
     settings = Settings(database=store_url, public_url="http://registry")
     registry = open_registry(settings)
@@ -45,7 +45,7 @@ def test_a_lost_read_model_is_rebuilt(store_url: str, lost: tuple[str, ...]) -> 
 
 
 def test_processes_that_start_together_make_it_once(postgres_url: str) -> None:
-    """P-14: several registries that find the read model lost neither spoil each other's work nor fail."""
+    """P-14: several processes that start without a read model neither disturb each other's rebuild nor fail."""
     settings = Settings(database=postgres_url, public_url="http://registry")
     registry = open_registry(settings)
     for number in range(20):
@@ -64,7 +64,7 @@ def test_processes_that_start_together_make_it_once(postgres_url: str) -> None:
 
 
 def test_unreadable_data_is_an_error(store_url: str, tmp_path: Path) -> None:
-    """ENT-7: an answer that misses a part of its data is an error, never a part of an answer."""
+    """ENT-7: if a part of its data is missing, a response is an error, never a partial response."""
     schema = "/schemagroups/g1/schemas/s1"
     with serving(store_url, tmp_path) as served, httpx.Client(base_url=served.url) as client:
         client.put(schema, content=b"{}", headers={"xRegistry-format": "x"}).raise_for_status()

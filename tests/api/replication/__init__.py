@@ -1,1 +1,1 @@
-"""Replication links over HTTP; what they do is in projections/replication/ and end_to_end/replication/."""
+"""Replication links over HTTP; projections/replication/ and end_to_end/replication/ test what links copy."""

@@ -1,4 +1,4 @@
-"""`/-/links`: making, changing and steering replication links, by administrators only (LEG-901)."""
+"""`/-/links`: creating, changing and controlling replication links, by administrators only (LEG-901)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARK: Final = "swordfish"
 URL: Final = "https://primary.example/r"
 BODY: Final[dict[str, Any]] = {"id": "p", "url": f"{URL}/"}
 ROOT: Final = bearer("root")
-#: What a link says that asks for nothing but a URL.
+#: The representation of a link that was created with nothing but an id and a URL.
 DEFAULTS: Final[dict[str, Any]] = {
     "id": "p",
     "url": URL,
@@ -46,7 +46,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 
 def test_create_update_and_delete_a_link(api: Api) -> None:
-    # LEG-901: links are made, read, replaced and deleted, each time as one interaction; the same again is none
+    # LEG-901: links are created, read, replaced and deleted, each time as one interaction; the same again is none
     made = api.send("POST", "/-/links", BODY, **ROOT)
     assert (made.status_code, made.json()) == (201, DEFAULTS)
     assert made.headers["location"] == f"{BASE}/-/links/p" and made.headers["xregistry-xregcorrelationid"] == "id1"
@@ -90,7 +90,7 @@ def test_a_thousand_links(store_url: str) -> None:
 
 
 def test_actions_on_a_link(api: Api) -> None:
-    # LEG-901, LEG-909: it rests and goes on; after a promotion it never does
+    # LEG-901, LEG-909: a link can be paused and resumed; after a promotion it cannot be resumed
     api.done("POST", "/-/links", BODY, **ROOT)
 
     def act(name: str) -> Any:
@@ -132,12 +132,12 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 
 @pytest.mark.parametrize(("code", "pointer", "members"), WRONG)
 def test_invalid_links_are_refused(api: Api, code: str, pointer: str, members: dict[str, Any]) -> None:
-    # LEG-901: what a link may say; a refusal names the member, shows no secret and records nothing
+    # LEG-901: the members that a link may have; a refusal names the member, shows no secret and records nothing
     body = {name: value for name, value in {**BODY, **members}.items() if value is not None}
     answer = api.send("POST", "/-/links", body, **ROOT)
-    said = answer.json()
-    assert (answer.status_code, said["code"], said["pointer"]) == (400, code, pointer), answer.text
-    assert said["type"] == f"{BASE}/-/docs#invalid_link"
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], problem["pointer"]) == (400, code, pointer), answer.text
+    assert problem["type"] == f"{BASE}/-/docs#invalid_link"
     assert MARK not in answer.text
     assert api.done("GET", "/-/links", **ROOT).json() == []
 
@@ -146,7 +146,7 @@ OTHERS: Final[tuple[tuple[bool, dict[str, Any], dict[str, Any]], ...]] = (
     (False, {}, {"url": "https://other.example"}),
     (False, {"scope": {"groups": ["/dirs/a"]}}, {"url": "https://other.example"}),
     (False, {"scope": {"groups": ["/dirs/a"]}}, {"url": "https://other.example", "scope": {"groups": ["/dirs/A"]}}),
-    (False, {"scope": {"groups": ["/dirs/a"]}}, {"scope": {"groups": ["/dirs/b"]}}),  # the same other registry
+    (False, {"scope": {"groups": ["/dirs/a"]}}, {"scope": {"groups": ["/dirs/b"]}}),  # the same source
     (
         False,
         {"scope": {"filters": [{"prefix": {"subject": "/dirs/x"}}]}},
@@ -160,7 +160,7 @@ OTHERS: Final[tuple[tuple[bool, dict[str, Any], dict[str, Any]], ...]] = (
 
 @pytest.mark.parametrize(("allowed", "first", "second"), OTHERS)
 def test_overlapping_links_are_refused(api: Api, allowed: bool, first: dict[str, Any], second: dict[str, Any]) -> None:
-    # LEG-903, LEG-909: what is followed by its log comes over one link, so that everybody knows whose it is
+    # LEG-903, LEG-909: only one link may pull an entity by the dialect `log`, so that the entity has one source
     api.done("POST", "/-/links", {**BODY, **first}, **ROOT)
     answer = api.send("POST", "/-/links", {**BODY, "id": "q", **second}, **ROOT)
     assert answer.status_code == (201 if allowed else 400), answer.text
@@ -168,7 +168,7 @@ def test_overlapping_links_are_refused(api: Api, allowed: bool, first: dict[str,
 
 
 def test_immutable_members_of_a_link(api: Api) -> None:
-    # LEG-909: what came over a link came from there
+    # LEG-909: entities that a link has copied stay entities of its source, so the source cannot change
     api.done("POST", "/-/links", BODY, **ROOT)
     for name, value in {"url": "https://other.example", "dialect": "xregistry", "mode": "push"}.items():
         answer = api.send("PUT", "/-/links/p", {**BODY, name: value}, **ROOT)
@@ -180,7 +180,7 @@ def test_immutable_members_of_a_link(api: Api) -> None:
 
 @pytest.mark.parametrize("token", ["ann", "rita", "gina", "nemo"])
 def test_only_administrators(api: Api, token: str) -> None:
-    # Callers: links are for administrators; their streams in the log as well
+    # Callers: links, and their streams in the log, are for administrators
     api.done("POST", "/-/links", BODY, **ROOT)
     for method, path, body in (
         ("GET", "/-/links", None),
@@ -212,14 +212,14 @@ def test_methods(api: Api) -> None:
 
 
 def test_a_dry_run_makes_nothing(api: Api) -> None:
-    # FLAG-83: the events that a write would come to, and then all is as it was
+    # FLAG-83: it returns the events that the write would record, and records nothing
     tried = api.send("POST", "/-/links?dryrun", BODY, **ROOT)
     assert tried.status_code == 200 and "/-/links/p" in tried.text
     assert api.done("GET", "/-/links", **ROOT).json() == []
 
 
 def test_links_have_a_history(api: Api) -> None:
-    # LEG-901: links are domain objects with events of their own, which administrators find in the log
+    # LEG-901: links are domain objects with their own events, which administrators find in the history
     api.done("POST", "/-/links", BODY, **ROOT)
     api.done("POST", "/-/links/p/actions/pause", **ROOT)
     api.done("DELETE", "/-/links/p", **ROOT)
@@ -231,36 +231,36 @@ def test_links_have_a_history(api: Api) -> None:
     ]
     head = api.done("GET", "/-/log/head", **ROOT).json()
     first = api.done("GET", "/-/log/head?asof=3", **ROOT).json()
-    assert head["position"] == 6 and head["state"] == first["state"]  # links are in no hash
+    assert head["position"] == 6 and head["state"] == first["state"]  # no state hash covers links
 
 
 def test_secrets_are_nowhere(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    # LEG-901: secrets of links are kept as those of subscriptions are: sealed, and shown to nobody
+    # LEG-901: secrets of links are sealed, as those of subscriptions are, and in no response or log line
     caplog.set_level(logging.DEBUG)
     credentials: tuple[dict[str, str], ...] = (
         {"token": f"{MARK}-token"},
         {"type": "basic", "username": "u", "password": f"{MARK}-password"},
         {"type": "basic", "username": "u", "password": f"{MARK}-other"},
     )
-    told = [
+    responses = [
         api.done("PUT", path, {**BODY, "credential": credential}, **ROOT).text
         for credential in credentials
         for path in ("/-/links/p?dryrun", "/-/links/p")
     ]
     paths = ("/-/links", "/-/links/p", "/-/log", "/-/history/-/links/p?images=before,after", "/-/metrics")
-    told += [api.done("GET", path, **ROOT).text for path in paths]
-    told.append(api.send("POST", "/-/links/p/actions/check", **ROOT).text)
-    kept = b"\n".join(row for _, row in everything_kept(store_url))
-    assert not any(MARK in each for each in (*told, caplog.text)) and MARK.encode() not in kept
+    responses += [api.done("GET", path, **ROOT).text for path in paths]
+    responses.append(api.send("POST", "/-/links/p/actions/check", **ROOT).text)
+    rows = b"\n".join(row for _, row in everything_kept(store_url))
+    assert not any(MARK in each for each in (*responses, caplog.text)) and MARK.encode() not in rows
     shown = api.done("GET", "/-/links/p", **ROOT).json()["credential"]
     assert shown == {"type": "basic", "username": "u"}
-    assert sum(name == "secret" for name, _ in everything_kept(store_url)) == 1  # what is replaced is destroyed
+    assert sum(name == "secret" for name, _ in everything_kept(store_url)) == 1  # a replaced secret is destroyed
     api.done("DELETE", "/-/links/p", **ROOT)
     assert not any(name == "secret" for name, _ in everything_kept(store_url))
 
 
 def test_without_a_master_key(store_url: str) -> None:
-    # LEG-901: a secret that cannot be sealed is not taken
+    # LEG-901: a secret that cannot be sealed is refused
     create(store_url)
     with serving(store_url, tokens=TOKENS) as api:
         answer = api.send("PUT", "/-/links/p", {**BODY, "credential": {"token": MARK}}, **ROOT)
@@ -270,7 +270,7 @@ def test_without_a_master_key(store_url: str) -> None:
 
 
 def test_links_in_the_metrics(api: Api) -> None:
-    # Status: its state as a figure for each link, and no figure where nobody knows
+    # Status: the state of each link is a metric; a value that is not known yet has no metric
     api.done("POST", "/-/links", BODY, **ROOT)
     api.done("POST", "/-/links/p/actions/pause", **ROOT)
     lines = [line for line in api.send("GET", "/-/metrics", **ROOT).text.splitlines() if line.startswith("annals_link")]
@@ -279,7 +279,7 @@ def test_links_in_the_metrics(api: Api) -> None:
 
 
 def test_the_problems_are_explained(api: Api) -> None:
-    # ERR-10: the types of problems that links have are among those that are described
+    # ERR-10: the OpenAPI document describes the problem types of links
     responses = json.loads(api.send("GET", "/-/openapi.json", **ROOT).text)["components"]["responses"]
     for name, status in {"invalid_link": 400, "diverged": 409, "remote_unavailable": 502}.items():
         assert name in responses[f"OwnProblem-{status}"]["description"]

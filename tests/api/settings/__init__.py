@@ -1,1 +1,1 @@
-"""Settings alone; as the console takes and shows them they are in tests/api/cli/."""
+"""Settings by themselves; tests/api/cli/ tests how the console reads and shows them."""

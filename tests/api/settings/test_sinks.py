@@ -1,4 +1,4 @@
-"""Settings of sinks: what they take, and what holds where nothing is said."""
+"""Settings of sinks: their values and their defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from annals.api.settings.settings import Settings
 from tests.support.brokers.certificates import issue_certificate
 
-#: Settings, and whether events may go without TLS under them.
+#: Settings, and whether they allow deliveries without TLS.
 MODES: list[tuple[dict[str, Any], bool]] = [
     ({}, True),
     ({"host": "::1", "public_url": "http://localhost:8080"}, True),
@@ -26,12 +26,12 @@ MODES: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("given", "plaintext"), MODES)
 def test_channels_without_tls(given: dict[str, Any], plaintext: bool) -> None:
-    # SUB-905: by setting; off in production, on while the server is tried out
+    # SUB-905: a setting; by default off in production, on for a local server without authentication
     assert Settings(**given).sinks_plaintext is plaintext
 
 
 def test_what_is_none(tmp_path: Path) -> None:
-    # SUB-901: a list that cannot be read is no empty list
+    # SUB-901: an invalid list is an error, not an empty list
     (tmp_path / "empty.pem").write_text("")
     wrong: list[dict[str, Any]] = [
         {"sinks_allow": "10.0.0.1/8"},
@@ -46,7 +46,7 @@ def test_what_is_none(tmp_path: Path) -> None:
 
 
 def test_who_sends() -> None:
-    # 7.1: a configured DNS name
+    # 7.1: the origin is a configured DNS name
     assert Settings().origin == "localhost"
     assert Settings(public_url="https://registry.example.com:8443/x").origin == "registry.example.com"
     assert Settings(public_url="https://a.example.com", sinks_origin="b.example.com").origin == "b.example.com"

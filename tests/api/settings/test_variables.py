@@ -12,16 +12,16 @@ from pydantic_settings import BaseSettings
 from annals.api.cli.setup.settings_classes import SETTINGS_CLASSES, variable_names
 
 ROOT = Path(__file__).resolve().parents[3]
-ROOMS = ("domain", "commands", "projections", "api", "spark_projections")
-#: A variable; not the beginning of several, such as `ANNALS_KAFKA_`.
+FOLDERS = ("domain", "commands", "projections", "api", "spark_projections")
+#: A variable; not a common prefix of several, such as `ANNALS_KAFKA_`.
 VARIABLE = re.compile(r"\bANNALS_[A-Z0-9_]*[A-Z0-9]\b(?!_)")
 #: Variables of the service that docker-compose.yml runs and of the tests.
 OTHERS = re.compile(r"ANNALS_(TEST|BENCH)_\w+|ANNALS_SPEC_DATA")
 
 
 def files() -> Iterator[Path]:
-    for room in ROOMS:
-        yield from (file for file in (ROOT / room).rglob("*") if file.suffix in (".py", ".yaml", ".json", ".html"))
+    for folder in FOLDERS:
+        yield from (file for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".yaml", ".json", ".html"))
     yield ROOT / "docker-compose.yml"
     yield ROOT / "README.md"
     yield from (ROOT / "docs").rglob("*.md")

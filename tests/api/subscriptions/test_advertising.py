@@ -1,4 +1,4 @@
-"""The registry's subscriptions as one of its endpoints, where a setting asks for it."""
+"""By a setting, the registry lists its subscriptions as one of its endpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATH = "/endpoints/subscriptions"
 
 
 def test_it_is_written_once(sqlite_url: str) -> None:
-    # SUB-108: one internal interaction, whose endpoint breaks no rule; a restart has nothing to add
+    # SUB-108: the server writes the endpoint in one interaction, without findings; a restart writes nothing
     settings: dict[str, Any] = {"subscriptions_endpoint": "subscriptions", "domain_validation": "strict"}
     with serving(sqlite_url, **settings) as api:
         found = api.get(PATH)
@@ -35,14 +35,14 @@ def test_it_is_written_once(sqlite_url: str) -> None:
 
 
 def test_a_model_without_endpoints(sqlite_url: str) -> None:
-    # SUB-108: only when the model has them
+    # SUB-108: only if the model has endpoints
     create(sqlite_url)
     with serving(sqlite_url, subscriptions_endpoint="subscriptions") as api:
         assert api.get("/-/log/head")["position"] == 3
 
 
 def test_a_model_that_refuses_it(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    # SUB-108: the server starts all the same, and says so
+    # SUB-108: the server starts nevertheless, and logs a warning
     attributes = {"owner": {"type": "string", "required": True}}
     create(sqlite_url, {"groups": {"endpoints": {"singular": "endpoint", "attributes": attributes}}})
     with caplog.at_level(logging.WARNING), serving(sqlite_url, subscriptions_endpoint="subscriptions") as api:

@@ -1,4 +1,4 @@
-"""A registry that delivers, in the process of the test: what it looks up, compiles and counts while it does."""
+"""A registry that delivers, in the process of the test: compiled filters, metrics, and look-ups of names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import KEY
 from tests.support.webhooks import Webhooks, webhooks
 
-#: Retried soon, and often enough.
+#: Retries after short delays, and more of them than a test needs.
 SOON: Final = {"retry": {"initialdelay": 1, "maxdelay": 1, "multiplier": 1, "maxattempts": 100}}
 MARK: Final = "marker-of-a-token"
 
@@ -44,7 +44,7 @@ def delivering(
 
 
 def subscribed(api: Api, sink: str, **members: Any) -> str:
-    """The path of a new subscription."""
+    """Creates a subscription; its path."""
     body = {"protocol": "HTTP", "sink": sink, "protocolsettings": SOON} | members
     return f"/subscriptions/{api.done('POST', '/subscriptions', body, content_type='application/json').json()['id']}"
 
@@ -55,7 +55,7 @@ def status(api: Api, path: str) -> dict[str, Any]:
 
 
 def test_filters_are_compiled_once(sqlite_url: str, sinks: Webhooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    # SUB-411: checked and compiled when they are written, compiled when a process starts, and never for an event
+    # SUB-411: filters are compiled when they are written and when a process starts, and never for an event
     parsed: list[str] = []
 
     def noted(text: str) -> SyntaxNode:
@@ -65,7 +65,7 @@ def test_filters_are_compiled_once(sqlite_url: str, sinks: Webhooks, monkeypatch
     monkeypatch.setattr(evaluation, "parse", noted)
 
     def arrives(api: Api, name: str) -> None:
-        """Something is written, matched and delivered, so that whatever came before it is known to who delivers."""
+        """Writes an entity and waits for its delivery: the deliverer has then seen all earlier changes as well."""
         api.done("PUT", f"/dirs/{name}", {})
         until(lambda: f"/dirs/{name}" in sinks.subjects("/s"))
 
@@ -80,7 +80,7 @@ def test_filters_are_compiled_once(sqlite_url: str, sinks: Webhooks, monkeypatch
             assert answer.status_code == 202, answer.text
             api.get("/subscriptions")
         arrives(api, "last")
-        assert len(parsed) == 2  # by who answers, and by who delivers
+        assert len(parsed) == 2  # by the API, and by the deliverer
         body = api.get(path) | {"filters": [{"sql": "subject LIKE '/dirs/d%'"}]}
         api.done("PUT", path, body, content_type="application/json")
         arrives(api, "d21")
@@ -93,7 +93,7 @@ def test_filters_are_compiled_once(sqlite_url: str, sinks: Webhooks, monkeypatch
 
 
 def test_metrics(sqlite_url: str, sinks: Webhooks) -> None:
-    # SUB-842: attempts and outcomes, time to the acknowledgement, lag; by subscription, and nothing of its sink
+    # SUB-842: attempts and outcomes, time to the acknowledgement, lag; by subscription, without its sink
     create(sqlite_url)
     refused = iter((503, 400))
     sinks.answer = lambda path, event: next(refused, 204)
@@ -116,15 +116,15 @@ def test_metrics(sqlite_url: str, sinks: Webhooks) -> None:
 
 
 def test_a_name_that_moves(sqlite_url: str, sinks: Webhooks) -> None:
-    # SUB-901, 904, walk-through 7: what was somewhere else when it was looked up first is not contacted
+    # SUB-901, 904, walk-through 7: a name that passed the first check is not contacted at another address later
     create(sqlite_url)
     port = int(sinks.url.rpartition(":")[2])
-    asked: list[str] = []
+    lookups: list[str] = []
     moved = True
 
     async def look_up(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
-        return ["127.0.0.2" if moved and len(asked) > 1 else "127.0.0.1"]
+        lookups.append(host)
+        return ["127.0.0.2" if moved and len(lookups) > 1 else "127.0.0.1"]
 
     guard = DestinationGuard("127.0.0.1", allows_plaintext=True, look_up=look_up)
     with counted("127.0.0.2", port) as contacted, delivering(sqlite_url, guard) as api:
@@ -134,14 +134,14 @@ def test_a_name_that_moves(sqlite_url: str, sinks: Webhooks) -> None:
         time.sleep(0.5)
         assert (error["code"], "127.0" in error["message"]) == ("address", False)
         assert not contacted and not sinks.received["/moved"]
-        assert 1 < len(asked) < 20
+        assert 1 < len(lookups) < 20
         moved = False
         until(lambda: sinks.received["/moved"])
 
 
 @contextmanager
 def counted(address: str, port: int) -> Iterator[list[object]]:
-    """Who connects to an address. Skips the test where the machine does not have it."""
+    """The connections to an address. Skips the test if the machine does not have the address."""
     found: list[object] = []
     with ExitStack() as stack:
         try:

@@ -21,15 +21,15 @@ ANN = bearer("ann")
 
 @pytest.fixture
 def api(store_url: str) -> Iterator[Api]:
-    """A registry with a Group, then a subscription with all of its life, then another Group."""
+    """A registry with a Group, whose callers authenticate by tokens."""
     create(store_url)
     with serving(store_url, tokens=TOKENS, master_key=KEY) as served:
         served.done("PUT", "/dirs/d1", {}, **ANN)
         yield served
 
 
-def lived(api: Api) -> str:
-    """The id of a subscription that was made, changed and paused."""
+def changed_subscription(api: Api) -> str:
+    """Creates, changes and pauses a subscription; its id."""
     id: str = create_subscription(api, **ANN)["id"]
     api.done("PUT", f"/subscriptions/{id}", {**BODY, "types": ["a"]}, **ANN)
     assert api.send("POST", f"/subscriptions/{id}/actions/pause", **ANN).status_code == 202
@@ -43,11 +43,11 @@ def text(api: Api, path: str, token: str = "bob", **headers: str) -> str:
 
 
 def test_the_registry_does_not_change(api: Api) -> None:
-    # SUB-112: neither the entities nor the state hash nor the events know of subscriptions
+    # SUB-112: subscriptions are neither in entities nor in the state hash nor in events
     paths = ("/?inline=dirs", "/export", "/dirs", "/-/events")
     before = [text(api, path) for path in paths]
     head = json.loads(text(api, "/-/log/head"))
-    id = lived(api)
+    id = changed_subscription(api)
     assert [text(api, path) for path in paths] == before
     after = json.loads(text(api, "/-/log/head"))
     assert after["position"] == head["position"] + 3
@@ -56,8 +56,8 @@ def test_the_registry_does_not_change(api: Api) -> None:
 
 
 def test_the_log_stays_provable(api: Api, store_url: str) -> None:
-    # SUB-507: replayable; the read model can be made anew and adds up
-    lived(api)
+    # SUB-507: the log verifies; the read model can be rebuilt, and its hashes and responses are correct
+    changed_subscription(api)
     api.done("DELETE", f"/subscriptions/{create_subscription(api, **ANN)['id']}", **ANN)
     api.done("PUT", "/dirs/d2", {}, **ANN)
     before = text(api, "/export")
@@ -70,7 +70,7 @@ def test_the_log_stays_provable(api: Api, store_url: str) -> None:
 
 def test_what_others_read(api: Api) -> None:
     # SUB-911: others learn nothing from the log, the audit trail or a comparison; administrators see all of it
-    id = lived(api)
+    id = changed_subscription(api)
     paths = (
         "/-/log",
         "/-/history/?below",
@@ -95,8 +95,8 @@ def test_what_others_read(api: Api) -> None:
 
 
 def test_pages_of_the_trail_have_no_holes(api: Api) -> None:
-    # SUB-911: what is left out does not count in a page
-    lived(api)
+    # SUB-911: what is left out does not count toward the limit of a page
+    changed_subscription(api)
     api.done("PUT", "/dirs/d2", {}, **ANN)
     whole = json.loads(text(api, "/-/history/?below"))
     pages: list[Any] = []
@@ -110,15 +110,15 @@ def test_pages_of_the_trail_have_no_holes(api: Api) -> None:
 
 
 def test_a_dry_run_shows_nothing_of_others(api: Api) -> None:
-    # SUB-911: and it shows the owner what would be recorded
-    id = lived(api)
+    # SUB-911: a dry run shows the owner what would be recorded; others get 404
+    id = changed_subscription(api)
     assert id in api.send("DELETE", f"/subscriptions/{id}?dryrun", **ANN).text
     assert api.send("DELETE", f"/subscriptions/{id}?dryrun", **bearer("bob")).status_code == 404
 
 
 def test_a_restore_leaves_subscriptions_alone(api: Api) -> None:
-    # SUB-507: restoring the root brings back Groups, and no subscription comes or goes
-    first = lived(api)
+    # SUB-507: restoring the root changes Groups; it creates and deletes no subscription
+    first = changed_subscription(api)
     api.done("DELETE", f"/subscriptions/{first}", **ANN)
     second = create_subscription(api, **ANN)["id"]
     api.done("PUT", "/dirs/d2", {}, **ANN)
@@ -131,16 +131,16 @@ def test_a_restore_leaves_subscriptions_alone(api: Api) -> None:
 
 
 def test_the_tree_has_no_such_path(api: Api) -> None:
-    # HTTP-4: the name is reserved; what is written through the registry's own paths never gets there
-    id = lived(api)
+    # HTTP-4: the name is reserved; writes to the registry's own paths cannot reach subscriptions
+    id = changed_subscription(api)
     assert api.send("POST", "/", {"subscriptions": {id: {}}}, **ROOT).status_code == 400
     assert api.send("GET", "/?asof=5", **ANN).status_code == 200
     assert id not in text(api, "/?inline=*&asof=6", "root")
 
 
 def test_a_new_model_leaves_subscriptions_alone(api: Api) -> None:
-    # MOD: scans of types pass subscriptions by
-    lived(api)
+    # MOD: the check of entities against a new model skips subscriptions
+    changed_subscription(api)
     source = json.loads(text(api, "/modelsource"))
     source["groups"]["boxes"] = {"singular": "box"}
     api.done("PUT", "/modelsource", source, **ROOT)

@@ -28,7 +28,7 @@ def api(store_url: str) -> Iterator[Api]:
         yield served
 
 
-def ask(api: Api, body: dict[str, Any], token: str = "ann") -> dict[str, Any]:
+def preview(api: Api, body: dict[str, Any], token: str = "ann") -> dict[str, Any]:
     answer = api.send("POST", PATH, body, **bearer(token))
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -36,8 +36,8 @@ def ask(api: Api, body: dict[str, Any], token: str = "ann") -> dict[str, Any]:
 
 
 def test_counts_and_matches(api: Api) -> None:
-    # SUB-511: considered and matched by family and type, the first matches; nothing is stored
-    found = ask(api, {"types": ["io.xregistry.group.created"], "filters": [{"prefix": {"subject": "/dirs/d1"}}]})
+    # SUB-511: events considered and matched, by family and type, and the first matches; nothing is stored
+    found = preview(api, {"types": ["io.xregistry.group.created"], "filters": [{"prefix": {"subject": "/dirs/d1"}}]})
     types = {
         "io.xregistry.group.created": {"considered": 2, "matched": 1},
         "io.xregistry.registry.updated": {"considered": 2, "matched": 0},
@@ -49,15 +49,15 @@ def test_counts_and_matches(api: Api) -> None:
     assert (found["from"], found["to"], found["position"]) == (1, 9, 9)
     [event] = found["matches"]
     assert (event["subject"], event["sequence"]) == ("/dirs/d1", "00000000000000000005.00")
-    assert ask(api, {"types": ["io.xregistry.group.created"], "limit": 0})["matches"] == []
+    assert preview(api, {"types": ["io.xregistry.group.created"], "limit": 0})["matches"] == []
     assert api.send("GET", "/subscriptions", **bearer("root")).json() == []
 
 
 def test_a_stretch(api: Api) -> None:
     # SUB-834, SUB-835: from a position or a time, to a position
-    assert ask(api, {"fromposition": 8})["considered"] == 2
-    assert ask(api, {"fromposition": 5, "toposition": 6})["considered"] == 2
-    assert ask(api, {"fromtime": "2026-01-02T03:04:05Z"})["considered"] == 6
+    assert preview(api, {"fromposition": 8})["considered"] == 2
+    assert preview(api, {"fromposition": 5, "toposition": 6})["considered"] == 2
+    assert preview(api, {"fromtime": "2026-01-02T03:04:05Z"})["considered"] == 6
     for body, pointer in (
         ({"fromposition": 99}, "/fromposition"),
         ({"fromposition": 1, "toposition": 99}, "/toposition"),
@@ -73,7 +73,7 @@ def test_a_stretch(api: Api) -> None:
 def test_errors_of_expressions(api: Api) -> None:
     # SUB-511: which expression could not be evaluated, how often, and for which event first
     filters = [{"any": [{"not": {"sql": "LENGTH(nothing) > 1"}}, {"sql": "subject = '/dirs/d1'"}]}]
-    found = ask(api, {"types": ["io.xregistry.group.created"], "filters": filters})
+    found = preview(api, {"types": ["io.xregistry.group.created"], "filters": filters})
     [error] = found["errors"]
     assert (error["pointer"], error["count"]) == ("/filters/0/any/0/not/sql", 2)
     assert error["first"] == {"event": "id1.1.xregistry.group.created", "error": "missingAttribute"}
@@ -81,14 +81,14 @@ def test_errors_of_expressions(api: Api) -> None:
 
 
 def test_who_sees_what(api: Api) -> None:
-    # SUB-911: events about what the caller may read
-    found = ask(api, {}, "gina")
+    # SUB-911: only events about entities that the caller may read
+    found = preview(api, {}, "gina")
     assert {each["subject"] for each in found["matches"]} == {
         "/dirs/d1",
         "/dirs/d1/files/f",
         "/dirs/d1/files/f/versions/1",
     }
-    assert ask(api, {}, "rita")["considered"] == 6
+    assert preview(api, {}, "rita")["considered"] == 6
     assert api.send("POST", PATH, {}, **bearer("nemo")).status_code == 403
     assert api.send("POST", PATH, {}).status_code == 401
     assert refusal(api.send("GET", PATH, **bearer("ann")))[0] == 405
@@ -104,7 +104,7 @@ def test_lines(api: Api) -> None:
 
 
 def test_a_long_log_is_looked_at_in_parts(api: Api, store_url: str) -> None:
-    # SUB-511: bounded; what was reached says where to go on
+    # SUB-511: a preview takes a limited time; its position says where to continue
     readers = ViewPool(store_url)
     try:
         look = Preview(lambda: readers.quick_view().log, (XRegistryFamily(XRegistryEvents()),), {}, lambda _: True, 3)
@@ -112,7 +112,7 @@ def test_a_long_log_is_looked_at_in_parts(api: Api, store_url: str) -> None:
         *_, tally = look.scan(1, 9, lambda: next(times))
         assert not tally.is_complete and tally.position == 0
         seconds = iter([0.0, 1.0, 2.0, MAX_SECONDS, MAX_SECONDS])
-        *_, tally = look.scan(1, 9, lambda: next(seconds))  # while events are looked at, too
+        *_, tally = look.scan(1, 9, lambda: next(seconds))  # also while events are matched
         assert not tally.is_complete and 0 < tally.position < 9
         *_, rest = look.scan(tally.position + 1, 9)
         assert tally.matched.total() == 2 and tally.matched.total() + rest.matched.total() == 6

@@ -31,7 +31,7 @@ AUTHENTICATOR = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOK
 
 
 def stored(owner: str, authenticator: str = "", groups: tuple[str, ...] | None = None, **more: Any) -> Subscription:
-    """A subscription as far as rights are concerned."""
+    """A subscription with the members that determine rights."""
     some: dict[str, Any] = {"id": f"{owner}'s", "position": 1, "attributes": {}, "is_paused": False, **more}
     return Subscription(
         owner=owner, authenticator=authenticator, groups=groups, since=1, first_position=1, epoch=1, **some
@@ -39,13 +39,13 @@ def stored(owner: str, authenticator: str = "", groups: tuple[str, ...] | None =
 
 
 def test_owners_read_everything_without_authentication() -> None:
-    # SUB-911: where callers are not told apart
+    # SUB-911: without authentication, any owner may read everything
     assert OwnerRights(Authenticator())(stored("anonymous"), "/dirs/d1")
 
 
 @pytest.mark.parametrize("authenticator", ["tokens", "", "session"])
 def test_listed_callers(authenticator: str) -> None:
-    # SUB-911: by the roles that they have now, whatever they had when they wrote
+    # SUB-911: callers in a list have their current roles, not those at the write of the subscription
     rights = OwnerRights(AUTHENTICATOR)
     rita, gina, nemo, gone = (stored(name, authenticator) for name in ("rita", "gina", "nemo", "gone"))
     assert rights(rita, "/dirs/d1") and rights(gina, "/dirs/d1/files/f") and rights(stored("console"), "/")
@@ -55,9 +55,9 @@ def test_listed_callers(authenticator: str) -> None:
 @pytest.mark.parametrize(
     ("authenticator", "groups", "readable"),
     [
-        # its own list decides alone, also when it has come to allow more
+        # its own list decides alone, also if it allows more now
         ("tokens", ("/dirs/d2",), {"/dirs/d1"}),
-        # the rights of before and those of the list, for a credential that may have been narrower
+        # what both the stored rights and the list allow, because the credential may have allowed less than the list
         ("jwt", ("/dirs/d*",), {"/dirs/d1"}),
         ("session", ("/dirs/d2",), set()),
         ("", None, {"/dirs/d1"}),
@@ -73,7 +73,7 @@ def test_a_name_in_a_list(authenticator: str, groups: tuple[str, ...] | None, re
 
 
 def test_callers_that_an_issuer_vouches_for() -> None:
-    # SUB-911, ACC-60: by what they could read when they last wrote a subscription, patterns included
+    # SUB-911, ACC-60: they may read what they could read when they last wrote the subscription, patterns included
     rights = OwnerRights(AUTHENTICATOR, has_issued_tokens=True)
     assert rights(stored("jo", "jwt"), "/dirs/d1")
     narrow = stored("jo", "jwt", ("/dirs/pay-*", "/dirs/d2"), id="narrow")
@@ -82,7 +82,7 @@ def test_callers_that_an_issuer_vouches_for() -> None:
 
 
 def test_rights_are_looked_at_again(store_url: str) -> None:
-    # SUB-911, ACC-65: grants add to the rights of a token that nothing lists, and end with it, by name and by claim
+    # SUB-911, ACC-65: a grant to a name, a claim or anyone adds to the stored rights of a JWT, until it is deleted
     times = count()
     with access_api(store_url) as api, closing(ViewPool(store_url)) as readers:
         access = StoredAccess(clock=lambda: next(times) * FRESH_SECONDS)
@@ -98,7 +98,7 @@ def test_rights_are_looked_at_again(store_url: str) -> None:
 
 
 def test_a_subscription_keeps_the_rights_of_its_credential(sqlite_url: str, tmp_path: Path) -> None:
-    # SUB-911, ACC-61: and not those of grants, which may be withdrawn; only the words by which they are found
+    # SUB-911, ACC-61: but not those of grants, which may be deleted; only the claims by which grants are found
     (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
     options = {"jwt_keys": str(tmp_path / "jwks.json"), "jwt_issuer": "i", "jwt_audience": "a"}
     with access_api(sqlite_url, **options) as api, closing(ViewPool(sqlite_url)) as readers:
@@ -112,7 +112,7 @@ def test_a_subscription_keeps_the_rights_of_its_credential(sqlite_url: str, tmp_
 
 
 def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
-    # SUB-911, ACC-60: places with wildcards count, and a grant from when it is made until it is withdrawn
+    # SUB-911, ACC-60: places with wildcards count, and a grant from its creation to its deletion
     create(sqlite_url)
     tokens = {"gina": {"name": "gina", "groups": {"/dirs/pay-*": "writer"}}, "root": {"name": "root", "role": "admin"}}
     with webhooks() as sinks, delivering(sqlite_url, tokens=json.dumps(tokens)) as api:
@@ -137,7 +137,7 @@ def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
 
 
 def test_protocols_without_their_clients() -> None:
-    # SUB-202: what is not installed is not offered, and is no reason not to start
+    # SUB-202: a protocol whose client is not installed is not offered, and the code starts without it
     blocked = "import sys; sys.modules.update(dict.fromkeys(('paho', 'nats', 'proton')));"
     script = f"{blocked} from api.subscriptions.config import available_protocols as offered; print(*offered())"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)

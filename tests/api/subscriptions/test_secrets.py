@@ -34,7 +34,7 @@ SECRETS: dict[str, Any] = {
         "deadletter": {"mode": "sink", "uri": f"https://93.184.216.34/dead?k={MARK}-dead"},
     },
 }
-#: What a caller may not do, each with secrets in it.
+#: Invalid members of a subscription, each with a secret.
 WRONG: tuple[dict[str, Any], ...] = (
     {"sink": f"https://10.0.0.1/?t={MARK}"},
     {"sink": f"https://user:{MARK}@sink.example/"},
@@ -71,26 +71,26 @@ def everything_kept(url: str) -> Iterator[tuple[str, bytes]]:
 
 
 def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    # SUB-916, SUB-303: responses, log lines, events, every table, exports, error texts
+    # SUB-916, SUB-303: no secret in responses, log lines, events, tables, exports and error texts
     caplog.set_level(logging.DEBUG)
-    told: list[str] = []
+    responses: list[str] = []
 
-    def ask(method: str, path: str, body: Any = None, token: str = "root", **headers: str) -> Any:
+    def send(method: str, path: str, body: Any = None, token: str = "root", **headers: str) -> Any:
         answer = api.send(method, path, body, **bearer(token), **headers)
-        told.append(answer.text + str(answer.headers))
+        responses.append(answer.text + str(answer.headers))
         return answer
 
     created = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann"))
     path = f"/subscriptions/{created.json()['id']}"
-    ask("POST", "/subscriptions?dryrun", {**BODY, **SECRETS}, "ann")
+    send("POST", "/subscriptions?dryrun", {**BODY, **SECRETS}, "ann")
     changed = {**BODY, **SECRETS, "types": ["a"]}
     api.done("PUT", path, changed, **bearer("ann"))
-    ask("PUT", f"{path}?dryrun", changed, "ann")
+    send("PUT", f"{path}?dryrun", changed, "ann")
     for body in WRONG:
-        assert ask("POST", "/subscriptions", {**BODY, **body}, "ann").status_code == 400, body
-        assert ask("PUT", path, {**BODY, **body}, "ann").status_code == 400, body
+        assert send("POST", "/subscriptions", {**BODY, **body}, "ann").status_code == 400, body
+        assert send("PUT", path, {**BODY, **body}, "ann").status_code == 400, body
     assert (
-        ask(
+        send(
             "PUT",
             path,
             {
@@ -118,17 +118,17 @@ def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> N
         "/-/interactions",
         "/-/metrics",
     ):
-        assert ask("GET", each).status_code == 200, each
+        assert send("GET", each).status_code == 200, each
     for each in (f"/-/history{path}?images=before,after", "/-/diff/?from=1", "/-/history/?below&images=after"):
-        assert ask("GET", each).status_code == 200, each
-    ask("OPTIONS", path)
-    ask("POST", f"{path}/actions/pause")
-    assert [text for text in told if MARK in text] == []
+        assert send("GET", each).status_code == 200, each
+    send("OPTIONS", path)
+    send("POST", f"{path}/actions/pause")
+    assert [text for text in responses if MARK in text] == []
     kept = list(everything_kept(store_url))
     assert [name for name, row in kept if MARK.encode() in row] == []
     assert all(b'{"xid":"' in row for name, row in kept if name == "log")
     assert MARK not in caplog.text
-    # the owner is shown the queries of its own URIs, and nothing else (SUB-917)
+    # the owner gets the queries of its own URIs, and no other secret (SUB-917)
     mine = api.send("GET", path, **bearer("ann")).text
     assert {
         word for word in ("query", "endpoint", "dead", "access", "refresh", "header") if f"{MARK}-{word}" in mine
@@ -140,7 +140,7 @@ def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_who_delivers_has_them(api: Api, store_url: str) -> None:
-    # SUB-913, SUB-307: values by name; a renewed one takes the place of the old without a word to the log
+    # SUB-913, SUB-307: the deliverer gets secrets by name; a renewed secret replaces the old one without an event
     id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
     readers = ViewPool(store_url)
     with closing(Store(store_url, vault=Vault([bytes(32)]))) as store, closing(readers):
@@ -159,7 +159,7 @@ def test_who_delivers_has_them(api: Api, store_url: str) -> None:
         secrets.replace(subscription, {"sinkcredential.accesstoken": "new", "sink.nothing": "x"})
         assert secrets.reveal(subscription)["sinkcredential.accesstoken"] == "new"
         assert store.log_end().position == before
-        # SUB-504, SUB-914: once it is deleted, or the row is missing, nothing opens
+        # SUB-504, SUB-914: after a deletion the secrets are gone, and a late renewal stores none
         api.done("DELETE", f"/subscriptions/{id}", **bearer("ann"))
         with pytest.raises(LookupError):
             secrets.reveal(subscription)
@@ -169,7 +169,7 @@ def test_who_delivers_has_them(api: Api, store_url: str) -> None:
 
 
 def test_the_same_secret_again_is_no_event(api: Api) -> None:
-    # SUB-503: nor does it make another row
+    # SUB-503: a replacement by an equal secret records nothing
     id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
     again = api.done("PUT", f"/subscriptions/{id}", {**BODY, **SECRETS}, **bearer("ann"))
     assert "xregistry-xregcorrelationid" not in again.headers

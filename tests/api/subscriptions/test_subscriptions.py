@@ -20,7 +20,7 @@ def stored_deliveries() -> InMemoryDeliveries:
 
 @pytest.fixture
 def api(store_url: str, stored_deliveries: InMemoryDeliveries) -> Iterator[Api]:
-    """A registry for everybody, with a master key."""
+    """A registry without authentication, with a master key."""
     create(store_url)
     with serving(store_url, ports={"deliveries": stored_deliveries}, master_key=KEY) as served:
         yield served
@@ -28,14 +28,14 @@ def api(store_url: str, stored_deliveries: InMemoryDeliveries) -> Iterator[Api]:
 
 @pytest.fixture
 def guarded(store_url: str) -> Iterator[Api]:
-    """A registry that tells callers apart."""
+    """A registry with authentication."""
     create(store_url)
     with serving(store_url, tokens=TOKENS, master_key=KEY) as served:
         yield served
 
 
 def test_create_update_and_delete_a_subscription(api: Api) -> None:
-    # SUB-501, SUB-507: a UUID, a location, one event; what is sent as id does not count
+    # SUB-501, SUB-507: a UUID, a location, one event; an id in the request is ignored
     answer = api.send("POST", "/subscriptions", {**BODY, "id": "mine"})
     assert answer.status_code == 201
     found = answer.json()
@@ -48,7 +48,7 @@ def test_create_update_and_delete_a_subscription(api: Api) -> None:
     replaced = api.done("PUT", path, {"sink": SINK, "protocol": "HTTP", "source": BASE})
     assert replaced.headers["xregistry-xregcorrelationid"] == "id2"
     assert "types" not in replaced.json() and api.get(path) == replaced.json()
-    # SUB-504: the last representation
+    # SUB-504: a deletion returns the last representation
     gone = api.done("DELETE", path)
     assert gone.json() == {name: value for name, value in replaced.json().items() if name != "status"}
     assert refusal(api.send("GET", path)) == (404, "notfound", None)
@@ -70,7 +70,7 @@ def test_media_types(api: Api) -> None:
 
 
 def test_entity_tags(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
-    # SUB-841: equal without traffic, whatever the status; SUB-503: If-Match
+    # SUB-841: the tag does not depend on the status; SUB-503: If-Match
     found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
     tag = api.send("GET", path).headers["etag"]
@@ -86,7 +86,7 @@ def test_entity_tags(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
 
 
 def test_what_a_get_gives_can_be_put(api: Api) -> None:
-    # SUB-841, SUB-503: 200 and no event, secrets included that the answer leaves out
+    # SUB-841, SUB-503: 200 and no event, although the representation leaves secrets out
     headers = {"headers": {"x-token": "swordfish"}}
     found = create_subscription(
         api, {"sink": SINK + "?k=swordfish", "sinkcredential": PLAIN, "protocolsettings": headers}
@@ -100,7 +100,7 @@ def test_what_a_get_gives_can_be_put(api: Api) -> None:
 
 
 def test_ids_in_bodies(api: Api) -> None:
-    # SUB-502: another id than that of the path
+    # SUB-502: an id in the body has to be that of the path
     found = create_subscription(api)
     path = f"/subscriptions/{found['id']}"
     assert api.send("PUT", path, {**BODY, "id": found["id"]}).status_code == 200
@@ -109,7 +109,7 @@ def test_ids_in_bodies(api: Api) -> None:
 
 
 def test_the_offer(api: Api) -> None:
-    # SUB-108, SUB-506: what there is to subscribe to, on both paths
+    # SUB-108, SUB-506: OPTIONS returns the protocols, dialects and settings that are offered, on both paths
     answer = api.send("OPTIONS", "/subscriptions")
     assert answer.status_code == 200 and answer.headers["allow"] == "GET, POST, OPTIONS"
     offer = answer.json()
@@ -124,7 +124,7 @@ def test_the_offer(api: Api) -> None:
 
 
 def test_head_and_other_methods(api: Api) -> None:
-    # SUB-510: HEAD works, others are told what does
+    # SUB-510: HEAD works; refusals of other methods list the methods that work
     path = f"/subscriptions/{create_subscription(api)['id']}"
     for each in ("/subscriptions", path):
         head = api.send("HEAD", each)
@@ -137,16 +137,16 @@ def test_head_and_other_methods(api: Api) -> None:
 
 
 def test_a_preflight_goes_first(sqlite_url: str) -> None:
-    # SUB-506: pages from elsewhere
+    # SUB-506: a preflight of a page from another origin gets the response of CORS
     create(sqlite_url)
     with serving(sqlite_url, cors_origins="https://page.example") as api:
-        asked = {"origin": "https://page.example", "access_control_request_method": "POST"}
-        answer = api.send("OPTIONS", "/subscriptions", **asked)
-        assert answer.status_code == 204 and answer.headers["access-control-allow-origin"] == asked["origin"]
+        preflight = {"origin": "https://page.example", "access_control_request_method": "POST"}
+        answer = api.send("OPTIONS", "/subscriptions", **preflight)
+        assert answer.status_code == 204 and answer.headers["access-control-allow-origin"] == preflight["origin"]
 
 
 def test_query(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
-    # SUB-505: in the order of creation, chosen and in pages
+    # SUB-505: in the order of creation, filtered and in pages
     create_subscription(api)
     create_subscription(api, {"source": BASE})
     create_subscription(api, {"sink": "SSL://93.184.216.34:9093", "protocol": "KAFKA"})
@@ -187,14 +187,14 @@ def test_the_past(api: Api) -> None:
 
 
 def test_destroyed_queries_stay_gone(api: Api) -> None:
-    # SUB-913: replay of the log works, and the value is gone
+    # SUB-913: the past of a deleted subscription can be read, without its destroyed query
     path = f"/subscriptions/{create_subscription(api, {'sink': SINK + '?k=swordfish'})['id']}"
     api.done("DELETE", path)
     assert api.get(f"{path}?asof=4")["sink"] == SINK
 
 
 def test_dry_runs(api: Api) -> None:
-    # FLAG-83: what would be recorded, and nothing is
+    # FLAG-83: they return what would be recorded, and record nothing
     lines = api.done("POST", "/subscriptions?dryrun", {**BODY, "sinkcredential": PLAIN})
     assert [each.get("topic") for each in lines.json()] == [None, "EntityCreated:1"]
     assert "swordfish" not in lines.text and api.get("/subscriptions") == []
@@ -218,7 +218,7 @@ def test_pause_and_resume(api: Api, stored_deliveries: InMemoryDeliveries) -> No
     again = api.send("POST", f"{path}/actions/pause", {})
     assert again.status_code == 202 and "xregistry-xregcorrelationid" not in again.headers
     assert api.send("POST", f"{path}/actions/resume").json()["state"] == "active"
-    stored_deliveries.state = {"state": "gone"}  # 8.3: until an update or resume
+    stored_deliveries.state = {"state": "gone"}  # 8.3: the state lasts until an update or a resume
     assert "xregistry-xregcorrelationid" in api.send("POST", f"{path}/actions/resume").headers
     assert refusal(api.send("POST", f"{path}/actions/pause", {"a": 1})) == (400, "unknown", "/a")
     assert refusal(api.send("POST", f"{path}/actions/stop"))[0] == 404
@@ -239,13 +239,13 @@ def test_pause_and_resume(api: Api, stored_deliveries: InMemoryDeliveries) -> No
     ],
 )
 def test_replays_that_cannot_be(guarded: Api, body: dict[str, Any], pointer: str) -> None:
-    # SUB-834: exactly one beginning, within the log
+    # SUB-834: a replay has exactly one start, within the log
     path = f"/subscriptions/{create_subscription(guarded, **bearer('ann'))['id']}"
     assert refusal(guarded.send("POST", f"{path}/actions/replay", body, **bearer("ann")))[2] == pointer
 
 
 def test_replays(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
-    # SUB-834, SUB-835: recorded from where to where; one at a time
+    # SUB-834, SUB-835: a replay from a time is accepted; only one replay runs at a time
     path = f"/subscriptions/{create_subscription(api)['id']}"
     answer = api.send("POST", f"{path}/actions/replay", {"fromtime": "2026-01-02T03:04:05Z"})
     assert answer.status_code == 202
@@ -254,7 +254,7 @@ def test_replays(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
 
 
 def test_dead_letters(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
-    # SUB-509, SUB-831: looked at in pages, tried again, discarded
+    # SUB-509, SUB-831: they are listed in pages, redelivered, discarded
     path = f"/subscriptions/{create_subscription(api)['id']}/deadletters"
     first, second, third = (f"{position:020}.00" for position in (1, 2, 3))
     stored_deliveries.letters = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
@@ -267,21 +267,21 @@ def test_dead_letters(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     assert api.done("DELETE", f"{path}/{third}").json() == {"sequence": third, "reason": "rejected"}
     assert refusal(api.send("DELETE", f"{path}/{third}"))[0] == 404
     assert refusal(api.send("POST", f"{path}/{third}/redeliver"))[0] == 404
-    # SUB-507: both are in the log
+    # SUB-507: the commands that control subscriptions are hidden from this caller
     commands = [each["command"].split()[:2] for each in api.get("/-/interactions") if "Control" in each["command"]]
-    assert commands == []  # they are for administrators to see
+    assert commands == []  # only administrators see them
 
 
 @pytest.mark.parametrize("after", ["newest", "1", f"{10**6:020}.00", f"{2**55:020}.99", "9" * 20 + ".00"])
 def test_dead_letters_beyond_what_there_is(api: Api, after: str) -> None:
-    # SUB-509, SUB-831: a page begins behind a letter of this registry; the refusal names the parameter
+    # SUB-509, SUB-831: `after` has to be a sequence within the log of this registry; the refusal names the parameter
     answer = api.send("GET", f"/subscriptions/{create_subscription(api)['id']}/deadletters?after={after}")
     assert answer.status_code == 400
     assert answer.json()["args"]["error_detail"].startswith(f'the parameter "after": {after!r} is ')
 
 
 def test_owners(guarded: Api) -> None:
-    # SUB-911: owners and administrators; for others there is nothing
+    # SUB-911: only owners and administrators see a subscription; others get 404
     path = f"/subscriptions/{create_subscription(guarded, {'sink': SINK + '?k=v'}, **bearer('ann'))['id']}"
     assert guarded.send("GET", path, **bearer("bob")).status_code == 404
     assert guarded.send("GET", "/subscriptions", **bearer("bob")).json() == []
@@ -293,10 +293,10 @@ def test_owners(guarded: Api) -> None:
         ("OPTIONS", "", None),
     ):
         assert refusal(guarded.send(method, path + below, body, **bearer("bob")))[0] == 404, method
-        # not even whether it changed
+        # a condition does not reveal whether it has changed
         assert refusal(guarded.send(method, path + below, body, if_match='"9.o"', **bearer("bob")))[0] == 404
     seen = guarded.send("GET", path, **bearer("root")).json()
-    assert seen["sink"] == SINK  # SUB-917: its query is the owner's
+    assert seen["sink"] == SINK  # SUB-917: only the owner sees its query
     answer = guarded.send("PUT", path, seen, **bearer("root"))
     assert answer.status_code == 200 and "xregistry-xregcorrelationid" not in answer.headers
     assert guarded.send("GET", path, **bearer("ann")).json()["sink"] == SINK + "?k=v"
@@ -304,7 +304,7 @@ def test_owners(guarded: Api) -> None:
 
 
 def test_who_may_subscribe(guarded: Api) -> None:
-    # Callers: writers of the registry or of a Group; readers look, and the rest is told nothing
+    # Callers: writers of the registry or of a Group may subscribe; readers may only read; other callers are refused
     statuses = {
         token: guarded.send("POST", "/subscriptions", BODY, **bearer(token)).status_code
         for token in ("ann", "gina", "rita", "nemo", "nobody")
@@ -332,7 +332,7 @@ def test_quotas(sqlite_url: str) -> None:
 
 
 def test_without_a_master_key(sqlite_url: str) -> None:
-    # SUB-914: no secret is taken, the rest works
+    # SUB-914: secrets are refused, everything else works
     create(sqlite_url)
     with serving(sqlite_url) as api:
         found = create_subscription(api)
@@ -344,7 +344,7 @@ def test_without_a_master_key(sqlite_url: str) -> None:
 
 
 def test_a_key_that_was_lost(sqlite_url: str) -> None:
-    # SUB-914: what was sealed is not shown, and an update that leaves it out keeps it
+    # SUB-914: a sealed value is not returned, and an update that leaves it out keeps it
     create(sqlite_url)
     with serving(sqlite_url, master_key=KEY) as api:
         found = create_subscription(api, {"sink": SINK + "?k=v", "sinkcredential": PLAIN})
@@ -370,14 +370,14 @@ def test_a_key_that_was_lost(sqlite_url: str) -> None:
     ],
 )
 def test_addresses(guarded: Api, body: dict[str, Any], pointer: str) -> None:
-    # SUB-901, SUB-903, SUB-904: refused before anything is stored, in words that name no address
+    # SUB-901, SUB-903, SUB-904: refused with an error that names no address
     answer = guarded.send("POST", "/subscriptions", {**BODY, **body}, **bearer("ann"))
     assert refusal(answer) == (400, "sinkrefused", pointer)
     assert "127.0.0.1" not in answer.text and "10.0.0.1" not in answer.text
 
 
 def test_consent(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
-    # SUB-714: a secret that is good, once; the caller needs no token
+    # SUB-714: only the right secret gives consent, and not by HEAD; the caller needs no token
     path = "/-/subscriptions/s1/consent"
     assert api.send("POST", f"{path}/right", webhook_allowed_rate="120").status_code == 200
     assert api.send("GET", f"{path}/wrong").status_code == 404

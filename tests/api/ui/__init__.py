@@ -1,1 +1,1 @@
-"""Pages for people in browsers: sign-in, sign-out, and what attackers try with them."""
+"""Pages for people in browsers: contents, forms, sign-in and sign-out, and attacks on them."""

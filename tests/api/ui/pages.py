@@ -1,4 +1,4 @@
-"""Requests of pages in tests: as a browser sends them, with a token instead of a session."""
+"""Requests for pages, as a browser sends them, but with a token instead of a session."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def show(api: Api, path: str, by: str = "root", status: int = 200) -> HtmlPage:
 
 
 def submit(api: Api, path: str, by: str = "root", **fields: str) -> httpx.Response:
-    """The answer to a form. path: below `/ui/`."""
+    """Submits a form and returns the response. path: below `/ui/`."""
     body = urlencode({name.rstrip("_"): value for name, value in fields.items()}).encode()
     return api.send("POST", f"/ui/{path}", body, authorization=f"Bearer {by}", content_type=FORM)
 
 
 def follow(api: Api, answer: httpx.Response, by: str = "root") -> HtmlPage:
-    """The page to which the answer to a form leads."""
+    """The page to which the response to a form redirects."""
     assert answer.status_code == 303, answer.text
     return show(api, answer.headers["location"].partition("/ui/")[2], by)

@@ -1,4 +1,4 @@
-"""How pages stay below 1 MB: what they cut, and what they refuse (UI-18)."""
+"""Pages stay below 1 MB: long parts are cut, and a page that cannot be cut is refused (UI-18)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_first_rows_that_fit() -> None:
 
 
 def test_marks_are_left_out_where_they_are_too_long() -> None:
-    """UI-18, UI-74: a document with a mark for each character is shown without marks; all of it is shown."""
+    """UI-18, UI-74: a document that would need too much markup is shown whole, without highlighting."""
     text = "[\n" + "1," * 100_000 + "1]"
     html, left_out = highlight(text, "application/json", "")
     assert (html, left_out) == (text, 0)
@@ -48,14 +48,14 @@ def test_marks_are_left_out_where_they_are_too_long() -> None:
 
 
 def test_deep_json_does_not_grow() -> None:
-    """UI-18: line breaks of JSON that is nested deeply add no square of its size."""
+    """UI-18: the size of deeply nested JSON with line breaks is not quadratic."""
     text = "[" * 900 + "1" + ",1" * 5_000 + "]" * 900
     assert is_json(text) and len(break_json(text)) < 60 * len(text)
     assert not is_json("[" * 100_000 + "]" * 100_000)
 
 
 def test_pages_that_cannot_be_cut_are_refused(api: Api) -> None:
-    """UI-18, UI-27: with the link to the API, which has all of it."""
+    """UI-18, UI-27: a page that cannot be cut is refused, with a link to the API, which returns everything."""
     api.done("PUT", "/dirs/d/files/f0$details", {f"a{number}": MARKUP * 600 for number in range(100)})
     page = api.send("GET", "/ui/explore/dirs/d/files/f0")
     assert page.status_code == 200 and len(page.content) <= MAX_PAGE and "more attributes" in page.text
@@ -65,7 +65,7 @@ def test_pages_that_cannot_be_cut_are_refused(api: Api) -> None:
 
 
 def test_long_documents_are_replaced_by_files(api: Api) -> None:
-    """UI-18, UI-44: a document is edited as text where a page has room for it, and stays as it is elsewhere."""
+    """UI-18, UI-44: a document that is too large to edit as text is not in the form, and a save leaves it unchanged."""
     api.done("PUT", "/dirs/d/files/f", (MARKUP * 40_000).encode(), content_type="text/plain")
     page = HtmlPage(api.send("GET", "/ui/edit/dirs/d/files/f").text)
     assert "A file replaces it." in page.main.text and "Document" not in page.fields
@@ -75,7 +75,7 @@ def test_long_documents_are_replaced_by_files(api: Api) -> None:
 
 
 def test_a_conflict_does_not_repeat_documents(api: Api) -> None:
-    """UI-18, UI-84: what is stored is read again when it is chosen, with its line ends."""
+    """UI-18, UI-84: the page of a conflict cuts the stored document; if it is chosen, its bytes stay the same."""
     path = "/dirs/d/files/f"
     api.done("PUT", path, b"first\r\n", content_type="text/plain")
     position = api.get("/-/log/head")["position"]
@@ -95,6 +95,6 @@ def test_a_conflict_does_not_repeat_documents(api: Api) -> None:
     [("a", "1"), ("a\n", "1"), ("a\r\nb\rc\n\n", "1\n2\n3\n4"), ("\n" * MAX_NUMBERED, None), ("a\n" * 20_001, "")],
 )
 def test_lines_are_numbered(text: str, numbers: str | None) -> None:
-    """UI-18, UI-74: as a browser breaks them, as long as a page has room for the numbers."""
+    """UI-18, UI-74: lines are numbered as a browser breaks them, if the page has room for the numbers."""
     shown = describe_document(text.encode(), "text/plain", "")["numbers"]
     assert shown == numbers if numbers is not None else shown.endswith(f"\n{MAX_NUMBERED}")

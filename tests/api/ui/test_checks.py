@@ -51,7 +51,7 @@ def checked(api: Api, path: str, document: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("path", [f"edit/{SCHEMA}", f"edit/{SCHEMA}/versions/1"])
 def test_a_first_version_that_is_edited_in_place(api: Api, path: str) -> None:
-    """UI-82, SC-32: it is not compared with what it replaces, so a change is as compatible as a save finds it."""
+    """UI-82, SC-32: neither a check nor a save compares a first Version with the document that it replaces."""
     result = checked(api, path, record("a", "b", "c"))
     assert "Not compatible" not in result and "There is nothing to compare with." in result
     answer = submit(api, path, action="save", **fields(record("a", "b", "c")), metaepoch="2")
@@ -59,7 +59,7 @@ def test_a_first_version_that_is_edited_in_place(api: Api, path: str) -> None:
 
 
 def test_what_follows_a_version_that_is_edited_in_place(api: Api) -> None:
-    """UI-82: the Versions that follow are compared with it, as in a save."""
+    """UI-82: an edited Version is compared with the Versions that follow it, as in a save."""
     path = "edit/schemagroups/g/schemas/t/versions/1"
     assert "Not compatible" in checked(api, path, record("a")) and "Version 2" in checked(api, path, record("a"))
     answer = submit(api, path, action="save", **fields(record("a")))
@@ -94,7 +94,7 @@ def test_places_have_line_and_column(location: dict[str, Any], document: str, pl
 
 
 def test_a_refusal_is_at_line_and_column(api: Api) -> None:
-    """UI-81, UI-82: in the message at the document, and in the table of the check."""
+    """UI-81, UI-82: line and column are in the message at the document, and in the table of the check."""
     lines = json.dumps(record("a", "b", "c"), indent=1)
     row = lines.split("\n").index('   "name": "c",')
     path, form = f"new/{SCHEMA}/versions", fields({}) | {"document": lines, "versionid": "2"}

@@ -1,4 +1,4 @@
-"""What a provider that misbehaves, or somebody between it and the server, cannot do (ACC-51, ACC-52)."""
+"""A misbehaving provider, or an attacker between it and the server, cannot sign anyone in (ACC-51, ACC-52)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 class HostileProvider(ThreadingHTTPServer):
-    """Answers requests for tokens as a test says. answer: returns a status and a body."""
+    """A provider whose token endpoint calls `answer`, which a test sets. answer: returns a status and a body."""
 
     answer: Callable[[], tuple[int, bytes]]
 
@@ -108,7 +108,7 @@ def begin(api: Api) -> tuple[str, str, dict[str, str]]:
 
 
 def complete(api: Api, provider: HostileProvider, make: Callable[[str], tuple[int, Any]]) -> Any:
-    """The answer to a callback. make: the provider's answer with tokens, made of the nonce."""
+    """Signs in; the response to the callback. make: returns the provider's token response for a nonce."""
     state, cookie, params = begin(api)
     status, content = make(params["nonce"])
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -140,7 +140,7 @@ def complete(api: Api, provider: HostileProvider, make: Callable[[str], tuple[in
     ],
 )
 def test_refused_claims(api: Api, provider: HostileProvider, changes: dict[str, Any]) -> None:
-    """ACC-52: 401 with the page of sign-in, and no session."""
+    """ACC-52: an ID token with wrong claims results in 401, and in no session."""
     answer = complete(api, provider, lambda nonce: (200, {"id_token": id_token(claims_of(provider, nonce, **changes))}))
     assert answer.status_code == 401 and "annals=" not in answer.headers["set-cookie"].replace("annals-sign-in", "")
 
@@ -179,12 +179,12 @@ def test_refused_tokens(api: Api, provider: HostileProvider, made: str) -> None:
     ],
 )
 def test_other_answers(api: Api, provider: HostileProvider, status: int, body: bytes, expected: int) -> None:
-    """ACC-27, ACC-51: what is no answer of a provider is 502; no redirect is followed."""
+    """ACC-27, ACC-51: an invalid response of the provider results in 502; redirects are not followed."""
     assert complete(api, provider, lambda nonce: (status, body)).status_code == expected
 
 
 def test_a_good_answer(api: Api, provider: HostileProvider) -> None:
-    """ACC-50: with the verifier of the challenge, and nothing of it in the browser."""
+    """ACC-50: the server sends the verifier of the challenge to the provider, and not to the browser."""
     state, cookie, params = begin(api)
     provider.answer = lambda: (
         200,
@@ -211,7 +211,7 @@ def test_a_challenge_where_only_a_provider_is_set(api: Api, path: str, headers: 
 
 
 def test_failed_callbacks_are_bounded(provider: HostileProvider, store_url: str) -> None:
-    """ACC-110: beyond the attempts of an address a callback is 429, and stores nothing."""
+    """ACC-110: beyond the limit of attempts from one address, a callback gets 429, and stores nothing."""
     create(store_url)
     with serving(store_url, public_url=BASE, oidc_issuer=provider.issuer, oidc_client_id="annals") as api:
         refused = (400, {"error": "invalid_grant"})
@@ -244,14 +244,14 @@ METADATA: Final = {
     ],
 )
 def test_refused_metadata(changes: dict[str, Any]) -> None:
-    """ACC-51: of another issuer, or with endpoints that are no https URLs."""
+    """ACC-51: metadata of another issuer, or with endpoints that are not https URLs, are refused."""
     assert parse_metadata(json.dumps(METADATA).encode(), "https://p").token_endpoint == "https://p/t"
     with pytest.raises(ValueError, match=r"issuer|URL"):
         parse_metadata(json.dumps({**METADATA, **changes}).encode(), "https://p")
 
 
 def test_metadata_of_a_stranger(tmp_path: Path) -> None:
-    """ACC-51: the page of sign-in says that the provider cannot be used, and nobody is sent anywhere."""
+    """ACC-51: with metadata of another issuer, the sign-in page reports an outage, and no browser is redirected."""
     url = f"sqlite:///{tmp_path}/annals.db"
     create(url)
     with HostileProvider() as server:

@@ -1,7 +1,7 @@
-"""Each page is HTML as the standard has it, by the Nu Html Checker of the W3C.
+"""Each page is valid HTML, according to the Nu Html Checker of the W3C.
 
 That checker parses as a browser does and knows the content models, attributes and ARIA roles of the standard; npm's
-html-validate has rules of its own about a part of these. It needs Java, and no network once it is here.
+html-validate checks only a part of these, by its own rules. It needs Java, and no network once it is downloaded.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ROOT: Final = "Bearer root"
 READING: Final = "schemagroups/sensors/schemas/reading"
 SUBSCRIPTION: Final[dict[str, Any]] = {"protocol": "HTTP", "types": ["io.xregistry.group.created"]}
 LINK: Final = {"url": "http://127.0.0.1:9/r", "mode": "pull"}
-#: Where the answer is a file.
+#: The page whose response is a file.
 _FILE: Final = "transfer/export"
-#: Forms that are refused, checked or previewed, each with the page that is then shown.
+#: Forms that are refused, checked or previewed, each with its path and fields.
 FORMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "refused": (f"edit/{READING}", {"action": "save", "labels": "{", "document": "{"}),
     "invalid": ("new/schemagroups/sensors/schemas", {"action": "save", "schemaid": "a b", "name": "x"}),
@@ -68,7 +68,7 @@ def sinks() -> Iterator[Webhooks]:
 
 @pytest.fixture
 def api(sqlite_url: str, sinks: Webhooks) -> Iterator[Api]:
-    """The sample, with a dead letter, a link, a key and a grant; callers without a credential may read."""
+    """A registry with the sample; callers without a credential may read."""
     create(sqlite_url, default_source())
     ports = {"delivers": True, "resolver": DestinationGuard("127.0.0.1", allows_plaintext=True)}
     options: dict[str, Any] = {"sinks_validation": "off", "sinks_plaintext": True, "master_key": KEY}
@@ -80,7 +80,7 @@ def api(sqlite_url: str, sinks: Webhooks) -> Iterator[Api]:
 
 
 def filled_paths(api: Api, sink: str) -> list[str]:
-    """Pages of a subscription, a link, a key, a grant and an interaction, which are made here."""
+    """Creates a subscription with a dead letter, a link, a key and a grant; the paths of their pages."""
     body = {**SUBSCRIPTION, "sink": sink}
     id = api.done("POST", "/subscriptions", body, authorization=ROOT).json()["id"]
     made = api.done("PUT", "/schemagroups/bad", {"name": HOSTILE}, authorization=ROOT)
@@ -101,7 +101,7 @@ def filled_paths(api: Api, sink: str) -> list[str]:
 
 
 def shown_forms(api: Api) -> dict[str, str]:
-    """Pages that answer a form, and the one that shows a new key."""
+    """The pages that are responses to forms, and the one that shows a new key."""
     pages: dict[str, str] = {}
     for name, (path, fields) in FORMS.items():
         answer = submit(api, path, **fields)
@@ -125,7 +125,7 @@ def send_file(api: Api, path: str, fields: dict[str, str], content: bytes) -> st
 
 
 def test_each_page_is_valid(api: Api, sinks: Webhooks, tmp_path: Path) -> None:
-    """UI-12, UI-21: the page of each row of the table for an administrator and anybody, with each kind of refusal."""
+    """UI-12, UI-21: each page of `PAGES`, for an administrator and an anonymous caller, and each kind of refusal."""
     paths = [*ALL, *filled_paths(api, f"{sinks.url}/s")]
     pages = shown_forms(api)
     for path in paths:

@@ -1,4 +1,4 @@
-"""A form that is sent after its session has ended is there again after the sign-in (UI-87)."""
+"""A form that is sent after its session has ended is restored after the sign-in (UI-87)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def sent(api: Api, path: str, fields: Mapping[str, str], file: tuple[str, bytes,
 
 
 def hidden_fields(form: Element) -> dict[str, str]:
-    """What a form sends besides what is typed."""
+    """The values that a form sends without any input of a person."""
     found = {each.attributes["name"]: each.text for each in form.all("textarea")}
     return found | {each.attributes["name"]: each.attributes.get("value", "") for each in form.all("input")}
 
 
 def test_the_name_of_a_chosen_file(api: Api) -> None:
-    """UI-81, UI-87: no page can choose a file, so the form says which one it was, also after a refusal."""
+    """UI-81, UI-87: a page cannot choose a file, so the form names the one chosen before, also after a refusal."""
     path = "/ui/new/schemagroups/g/schemas"
     fields = {"action": "save", "schemaid": "order", "labels": "{"}
     page = sent(api, path, fields, FILE)
@@ -64,7 +64,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.mark.uses("Node.js")
 def test_a_form_after_a_sign_in_at_a_provider(site: Site, tmp_path: Path) -> None:
-    """UI-87: the sign-in is in another tab, and the page with the form goes on from where it was."""
+    """UI-87: the sign-in opens in another tab; the page with the form then continues with the same input."""
     path = f"{site.url}/ui/new/schemagroups"
     browser = signed_in(site)
     session = browser.client.cookies["annals"]

@@ -10,7 +10,7 @@ import pytest
 from tests.api.ui.pages import TOKENS, follow, show, submit
 from tests.support.registries.in_process import Api, create, serving
 
-#: Where nothing listens.
+#: A link to a port where nothing listens.
 LINK = {"url": "https://127.0.0.1:9/r", "mode": "pull"}
 
 

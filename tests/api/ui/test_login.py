@@ -1,4 +1,4 @@
-"""Sign-in by forms, without a provider: what begins a session, what ends it, and what pages say."""
+"""Sign-in by forms, without a provider: how a session begins and ends, and what pages show."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def api(store_url: str, tmp_path: Path) -> Iterator[Api]:
 
 
 def post(api: Api, path: str, cookie: str | None = None, **fields: str) -> httpx.Response:
-    api.client.cookies.clear()  # it would send the one of another test's step
+    api.client.cookies.clear()  # the client would send the cookie of an earlier step
     headers = {"content-type": FORM, "sec-fetch-site": "same-origin"} | ({"cookie": cookie} if cookie else {})
     return api.send("POST", path, urlencode(fields).encode(), **headers)
 
@@ -66,7 +66,7 @@ def whoami(api: Api, cookie: str) -> Any:
 
 
 def check_files(api: Api) -> None:
-    """What happens within five seconds of a change of a file."""
+    """Checks the files for changes, as the server does every few seconds."""
     for file in api.app.state.upkeep._files:
         file.check()
 
@@ -91,11 +91,11 @@ def test_who_signs_in(api: Api, fields: dict[str, str], name: str, role: str) ->
 
 
 def test_an_open_page_does_not_keep_a_session(api: Api, store_url: str) -> None:
-    """ACC-55: the stream that a page reads is no request of a person, so the idle limit goes on."""
+    """ACC-55: the stream that an open page reads does not count as use of the session."""
     cookie = cookie_of(post(api, "/ui/login", token="t1"))
 
     def idle(seconds: int) -> int:
-        """For how long the session has not been used, after so many seconds more."""
+        """Lets the session be unused for some seconds more; for how long it has been unused then."""
         with closing(create_engine(store_url).connect()) as connection, connection.begin():
             connection.exec_driver_sql(f"UPDATE session SET used = used - {seconds}")
             return int(time.time()) - int(connection.exec_driver_sql("SELECT used FROM session").scalar_one())
@@ -129,7 +129,7 @@ def test_a_jwt_ends_its_session(api: Api) -> None:
     ],
 )
 def test_who_does_not(api: Api, fields: dict[str, str], status: int) -> None:
-    """ACC-18, ACC-32, ACC-59: the page does not say which part was wrong, and repeats nothing of it.
+    """ACC-18, ACC-32, ACC-59: the page does not say which part of the credential was wrong, and repeats none of it.
 
     A 401 has the challenge of the cookie alone, because a browser would open a dialog for Basic.
     """
@@ -141,7 +141,7 @@ def test_who_does_not(api: Api, fields: dict[str, str], status: int) -> None:
 
 
 def test_guesses_are_counted(api: Api) -> None:
-    """ACC-110: forms count as other credentials do."""
+    """ACC-110: a failed sign-in by form counts like any other wrong credential."""
     for _ in range(5):
         assert post(api, "/ui/login", name="ada", password="guess").status_code == 401
     answer = post(api, "/ui/login", name="ada", password="pw")
@@ -150,7 +150,7 @@ def test_guesses_are_counted(api: Api) -> None:
 
 
 def test_each_sign_in_has_an_id_of_its_own(api: Api) -> None:
-    """ACC-55: the session of before ends; others stay."""
+    """ACC-55: a new sign-in ends the previous session of the browser, and no other."""
     first, other = (cookie_of(post(api, "/ui/login", token="t1")) for _ in range(2))
     second = cookie_of(post(api, "/ui/login", first, token="t1"))
     assert len({first, second, other}) == 3
@@ -159,7 +159,7 @@ def test_each_sign_in_has_an_id_of_its_own(api: Api) -> None:
 
 
 def test_sign_out(api: Api) -> None:
-    """ACC-57: a copy of the cookie shows nothing, and pages are in no cache."""
+    """ACC-57: a copy of the cookie is refused after the sign-out, and pages are not cached."""
     cookie = cookie_of(post(api, "/ui/login", token="t1"))
     assert api.send("GET", "/ui/", cookie=cookie).headers["cache-control"] == "private, no-store"
     answer = post(api, "/ui/logout", cookie)
@@ -171,7 +171,7 @@ def test_sign_out(api: Api) -> None:
 
 @pytest.mark.parametrize("made", ["changed", "swapped", "longer", "empty"])
 def test_changed_cookies(api: Api, made: str) -> None:
-    """ACC-54: what this server has not signed is refused before any look-up, and taken away from the browser."""
+    """ACC-54: a cookie that this server has not signed is refused, and removed from the browser."""
     cookie, other = (cookie_of(post(api, "/ui/login", token="t1")) for _ in range(2))
     changed = {
         "changed": cookie[:-3] + ("A" if cookie[-3] != "A" else "B") + cookie[-2:],
@@ -184,21 +184,21 @@ def test_changed_cookies(api: Api, made: str) -> None:
 
 
 def test_a_removed_token_or_name_ends_its_sessions(api: Api, tmp_path: Path) -> None:
-    """ACC-59: also where the same caller has another token, or the name has a new password."""
+    """ACC-59: sessions end with their token or password, also if the caller has another token, or a new password."""
     first, second = (cookie_of(post(api, "/ui/login", token=each)) for each in TOKENS)
     person = cookie_of(post(api, "/ui/login", name="ada", password="pw"))
     tokens_file(tmp_path, {"t2": {"name": "ci", "role": "admin"}})
     passwords_file(tmp_path, "new")
     check_files(api)
     assert whoami(api, first) == 401 and whoami(api, person) == 401
-    assert whoami(api, second)["role"] == "admin"  # with the roles that the token has now
+    assert whoami(api, second)["role"] == "admin"  # the session has the current role of its token
     tokens_file(tmp_path, TOKENS)
     check_files(api)
     assert whoami(api, first) == 401, "it does not come back with the token"
 
 
 def test_an_authorization_header_counts_first(api: Api) -> None:
-    """ACC-11: the header decides, good or bad; its failure takes no cookie away."""
+    """ACC-11: the header takes precedence, valid or not; an invalid one does not remove the cookie."""
     cookie = cookie_of(post(api, "/ui/login", token="t1"))
     assert api.send("GET", "/-/whoami", cookie=cookie, authorization="Bearer t2").json()["authenticator"] == "tokens"
     answer = api.send("GET", "/-/whoami", cookie=cookie, authorization="Bearer bad")
@@ -221,13 +221,13 @@ PAGE: Final = {"accept": "text/html"}
     ],
 )
 def test_navigations_lead_to_the_sign_in(api: Api, path: str, headers: dict[str, str], location: str | None) -> None:
-    """ACC-18: of pages only, so that no script follows to a page by mistake."""
+    """ACC-18: only a navigation to a page is redirected to the sign-in, so that no script gets a page by mistake."""
     answer = api.send("GET", path, **headers)
     assert (answer.status_code, answer.headers.get("location")) == ((303, location) if location else (401, None))
 
 
 def test_the_next_page_survives_the_form(api: Api) -> None:
-    """ACC-58: through the query of the page, and its hidden field."""
+    """ACC-58: the sign-in page copies `next` from its query to a hidden field of its forms."""
     page = api.send("GET", "/ui/login?next=/ui/%3Fa%3Db%2520c%26d%3D%22").text
     assert re.findall('name="next" value="([^"]*)"', page) == ["/ui/?a=b%20c&amp;d=&#34;"] * 2
 
@@ -248,7 +248,7 @@ def test_the_next_page_survives_the_form(api: Api) -> None:
     ],
 )
 def test_next_is_a_path_of_a_page(text: str, path: str) -> None:
-    """ACC-58: nothing that a browser could take for another place."""
+    """ACC-58: a `next` that a browser could resolve to anything but a page is replaced by `/ui/`."""
     assert local_path(text) == path
 
 
@@ -267,14 +267,14 @@ def test_next_is_a_path_of_a_page(text: str, path: str) -> None:
     ],
 )
 def test_refused_requests(api: Api, method: str, path: str, headers: dict[str, str], status: int) -> None:
-    """ACC-84, ACC-86: with a page of the same status."""
+    """ACC-84, ACC-86: a refusal is a page, and sets no cookie."""
     answer = api.send(method, path, b"token=t1" if method == "POST" else None, **{"content-type": FORM, **headers})
     assert answer.status_code == status and answer.headers["content-type"].startswith("text/html")
     assert "set-cookie" not in answer.headers
 
 
 def test_headers_of_pages(api: Api) -> None:
-    """ACC-100, ACC-101: nothing foreign, nothing inline, no frame."""
+    """ACC-100, ACC-101: a page allows no foreign content, no inline script or style, and no frame."""
     answer = api.send("GET", "/ui/login")
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -295,7 +295,7 @@ def test_headers_of_pages(api: Api) -> None:
 
 
 def test_static_files(api: Api) -> None:
-    """ACC-103: the page's own style loads as one; its name changes with its content."""
+    """ACC-103: a page loads its own style sheet, but no API response as one; its name has a hash of its content."""
     path = re.findall('href="(/ui/static/[^"]+)"', api.send("GET", "/ui/login").text)[0]
     assert re.match(r"/ui/static/style\.[0-9a-f]{16}\.css", path)
     answer = api.send("GET", path, sec_fetch_dest="style")
@@ -305,7 +305,7 @@ def test_static_files(api: Api) -> None:
 
 
 def test_under_https(store_url: str) -> None:
-    """ACC-54: the cookie is bound to the host and to TLS, and one with another name is none."""
+    """ACC-54: the cookie is bound to the host and to TLS; without the prefix of its name it is ignored."""
     create(store_url)
     with serving(store_url, public_url="https://h", tokens=json.dumps(TOKENS)) as api:
         answer = post(api, "/ui/login", token="t1")
@@ -317,7 +317,7 @@ def test_under_https(store_url: str) -> None:
 
 
 def test_two_processes_have_the_same_sessions(store_url: str) -> None:
-    """ACC-54: and a restarted one too; what one of them ends has ended in the other."""
+    """ACC-54: processes share sessions, also after a restart; a session that one of them ends has ended in all."""
     create(store_url)
     with serving(store_url, public_url=BASE, tokens=json.dumps(TOKENS)) as first:
         cookie = cookie_of(post(first, "/ui/login", token="t1"))
@@ -333,7 +333,7 @@ def test_two_processes_have_the_same_sessions(store_url: str) -> None:
 
 
 def test_without_authenticators_there_are_no_sessions(store_url: str) -> None:
-    """ACC-10: nobody has to sign in, and no table is made for it."""
+    """ACC-10: without authenticators, pages need no sign-in, and there is no page for it."""
     create(store_url)
     with serving(store_url, public_url=BASE) as api:
         assert api.send("GET", "/ui/login").status_code == 404
@@ -343,10 +343,10 @@ def test_without_authenticators_there_are_no_sessions(store_url: str) -> None:
 
 
 def test_a_model_with_the_name_has_its_path(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """HTTP-4, UI-10: pages give way to a Group type that a model had before the name was reserved, and keeps."""
+    """HTTP-4, UI-10: a Group type `ui` from before the name was reserved keeps its path; pages are then off."""
     source: dict[str, Any] = {"groups": {"ui": {"singular": "u", "resources": {}}}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spec_attributes, "RESERVED_PATHS", ("subscriptions",))  # as an older release has it
+        patch.setattr(spec_attributes, "RESERVED_PATHS", ("subscriptions",))  # as in an older release
         create(store_url, source)
     with serving(store_url, public_url=BASE) as api:
         assert "has no pages at /ui/" in caplog.text
@@ -359,7 +359,7 @@ def test_a_model_with_the_name_has_its_path(store_url: str, caplog: pytest.LogCa
 
 
 def test_pages_can_be_turned_off(store_url: str) -> None:
-    """UI-10: then their paths are none."""
+    """UI-10: if pages are turned off, their paths do not exist."""
     create(store_url)
     with serving(store_url, public_url=BASE, ui=False) as api:
         assert [api.send("GET", path).status_code for path in ("/ui", "/ui/", "/ui/login")] == [404] * 3
@@ -387,7 +387,7 @@ HTML, JSON = "text/html", "application/json"
 def test_the_root_leads_browsers_to_the_pages(
     sqlite_url: str, path: str, accept: str | None, mode: str | None, status: int
 ) -> None:
-    """UI-11: all other clients, and all other paths, get the API's answer."""
+    """UI-11: a browser at `/` is redirected to the pages; other clients and other paths get the API's response."""
     create(sqlite_url)
     with serving(sqlite_url) as api:
         headers = {"accept": accept or "", "sec-fetch-mode": mode or ""}
@@ -401,7 +401,7 @@ def test_the_root_leads_browsers_to_the_pages(
 
 
 def test_an_api_key_begins_a_session(tmp_path: Path) -> None:
-    """ACC-47, ACC-59: one that is replaced or revoked ends it, also while the other text of the key goes on."""
+    """ACC-47, ACC-59: the rotation of a key ends the sessions of its old text only; its revocation ends all."""
     settings = {"ANNALS_TOKENS": json.dumps({"t": {"name": "root", "role": "admin"}}), "ANNALS_API_KEYS": "true"}
     with serving_process(f"sqlite:///{tmp_path}/annals.db", tmp_path, **settings) as served:
         admin = httpx.Client(base_url=served.url, headers={"authorization": "Bearer t"})

@@ -1,4 +1,4 @@
-"""What pages say and answer: empty registries, problems, moments, limits, forms of the present."""
+"""Pages of empty registries, of problems, of past moments and of conflicts, and the links for administrators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def commands(page: str) -> list[list[str]]:
 
 
 def run(api: Api, command: list[str]) -> int:
-    """The status of the answer to a command."""
+    """Sends the request of a command; the status of the response."""
     method = command[command.index("-X") + 1]
     url = next(word for word in command if word.startswith("http"))
     path = urlsplit(url).path.removeprefix("/r")
@@ -49,7 +49,7 @@ def run(api: Api, command: list[str]) -> int:
 
 
 def test_an_empty_registry_says_how_to_begin(empty: Api) -> None:
-    """UI-28, UI-65: for each Group type, with a command that works; the same in each empty collection."""
+    """UI-28, UI-65: an empty registry shows a working command for each Group type; so does each empty collection."""
     page = empty.send("GET", "/ui/").text
     assert "This registry is empty" in page
     found = commands(page)
@@ -76,7 +76,7 @@ def test_an_empty_registry_says_how_to_begin(empty: Api) -> None:
     ],
 )
 def test_problems_are_pages(filled: Api, path: str, status: int, heading: str) -> None:
-    """UI-27: with the API's status, what to do, and a link named after the type."""
+    """UI-27: the page of a problem has the API's status, an alert, and a link named after the problem's type."""
     answer = filled.send("GET", path)
     assert answer.status_code == status and f"<h1><bdi>{heading}</bdi></h1>" in answer.text
     (type,) = set(re.findall(r'href="http://h/r/-/docs#(\w+)"', answer.text))
@@ -96,13 +96,13 @@ def test_problems_are_pages(filled: Api, path: str, status: int, heading: str) -
     ],
 )
 def test_the_form_of_the_moment(filled: Api, query: str, location: str) -> None:
-    """UI-36: the field that was changed counts, and what belongs to one moment is dropped."""
+    """UI-36: the field that was changed sets the moment; parameters that belong to the old moment are dropped."""
     answer = filled.send("GET", f"/ui/explore/dirs?{query}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/r/ui/explore/dirs{location}")
 
 
 def test_links_keep_the_moment_where_there_is_one(filled: Api) -> None:
-    """UI-34, UI-37: also the link to the API; pages that write have none."""
+    """UI-34, UI-37: links keep the moment, also the link to the API; pages that write have no moment."""
     page = filled.send("GET", "/ui/explore/dirs?asof=5").text
     assert 'href="/r/ui/explore/?asof=5"' in page
     assert re.search(r'href="http://h/r/dirs\?[^"]*asof=5">Raw JSON</a>', page)
@@ -117,7 +117,7 @@ def test_values_are_text(filled: Api) -> None:
 
 
 def test_posts_come_from_own_pages(filled: Api) -> None:
-    """ACC-84: a form of another page writes nothing."""
+    """ACC-84: a form on a page of another site writes nothing."""
     body = urlencode({"action": "save", "dirid": "evil"}).encode()
     for sender in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
         headers = {"content-type": FORM["content-type"], **sender}
@@ -126,7 +126,7 @@ def test_posts_come_from_own_pages(filled: Api) -> None:
 
 
 def test_an_epoch_of_another_change_is_a_conflict(filled: Api) -> None:
-    """UI-84, UI-85: nothing is overwritten or deleted that was changed since."""
+    """UI-84, UI-85: an entity that was changed since the page was loaded is neither overwritten nor deleted."""
     position = filled.get("/-/log/head")["position"]
     filled.done("PATCH", "/dirs/d", {"name": "theirs"})
     fields = {"action": "save", "name": "mine", "epoch": "1", "position": str(position)}
@@ -150,7 +150,7 @@ def test_an_epoch_of_another_change_is_a_conflict(filled: Api) -> None:
     ],
 )
 def test_lines_merge(base: str, theirs: str, yours: str, merged: str | None) -> None:
-    """UI-84: where both sides touch the same or neighbouring lines, somebody has to choose."""
+    """UI-84: if both sides change the same or neighbouring lines, there is no merge, and a person has to choose."""
     assert merge_lines(base, theirs, yours) == merge_lines(base, yours, theirs) == merged
 
 
@@ -158,7 +158,7 @@ def test_lines_merge(base: str, theirs: str, yours: str, merged: str | None) -> 
     "text", ['{"a":[],"b":{},"c":"x{,}:\\"","d":[1.0,1e400,{"e":null}]}', "[]", '"text"', "<script>&", "no { json"]
 )
 def test_highlighting_changes_nothing_but_white_space(text: str) -> None:
-    """UI-74: what is shown is what is stored."""
+    """UI-74: apart from white space, a page shows the stored text."""
     shown = html.unescape(re.sub("<[^>]*>", "", highlight(text, "application/json", "").html))
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", text)
 
@@ -172,7 +172,7 @@ def test_highlighting_changes_nothing_but_white_space(text: str) -> None:
     ],
 )
 def test_links_for_administrators(sqlite_url: str, roles: dict[str, Any], shown: list[str]) -> None:
-    """UI-17, UI-30: to the pages that the caller has a use for; each is there for it."""
+    """UI-17, UI-30: the navigation links to the pages that the caller may use, and each of them opens."""
     create(sqlite_url)
     with serving(sqlite_url, tokens=json.dumps({"t": {"name": "t", **roles}}), api_keys=True) as api:
         page = api.send("GET", "/ui/", authorization="Bearer t").text

@@ -45,7 +45,7 @@ def signed_in(site: Site, name: str = "ada", stops_at: str = "") -> Browser:
 
 
 def test_a_person_signs_in_and_out(site: Site) -> None:
-    """ACC-50, ACC-54, ACC-57: through the provider's forms and back, with the roles of the ID token."""
+    """ACC-50, ACC-54, ACC-57: a person signs in with the provider's forms, has the ID token's role, and signs out."""
     browser = Browser()
     site.provider.set_accounts(ACCOUNTS)
     assert browser.go(f"{site.url}/ui/").url.path == "/ui/login"
@@ -64,14 +64,14 @@ def test_a_person_signs_in_and_out(site: Site) -> None:
     assert copied.status_code == 401 and "Max-Age=0" in copied.headers["set-cookie"]
 
 
-def test_names_that_nobody_may_have(site: Site) -> None:
-    """ACC-15, ACC-52: a provider cannot make somebody a caller of the registry itself."""
+def test_reserved_names_are_refused(site: Site) -> None:
+    """ACC-15, ACC-52: a provider cannot sign a person in with a name that the registry reserves."""
     browser = signed_in(site, "anonymous")
     assert browser.page.status_code == 401 and "annals" not in browser.client.cookies
 
 
 def test_roles_follow_the_provider(site: Site) -> None:
-    """ACC-56: they are read again after 15 minutes; who is gone there has no session any more."""
+    """ACC-56: roles are read again after 15 minutes; a person whom the provider has removed loses the session."""
     browser = signed_in(site)
     site.provider.set_accounts({"ada": {"role": "reader"}})
     assert whoami(browser, site)["role"] == "writer"
@@ -89,7 +89,7 @@ def test_roles_follow_the_provider(site: Site) -> None:
 
 @pytest.mark.parametrize("assignments", ["used = used - 28801", "ends = used"])
 def test_limits(site: Site, assignments: str) -> None:
-    """ACC-55: without a request for long, and in any case."""
+    """ACC-55: a session ends after a long time without a request, and at its maximum age."""
     browser = signed_in(site)
     assert whoami(browser, site)["name"] == "ada"
     site.change_sessions(assignments)
@@ -97,7 +97,7 @@ def test_limits(site: Site, assignments: str) -> None:
 
 
 def test_what_is_kept(site: Site) -> None:
-    """ACC-54, ACC-56, ACC-113: no id, code or token is in the store or in the log, but a sealed refresh token."""
+    """ACC-54, ACC-56, ACC-113: store and server log contain no id, code or token, except a sealed refresh token."""
     browser = signed_in(site, stops_at=CALLBACK)
     code, state = (parse_qs(urlsplit(browser.stopped).query)[name][0] for name in ("code", "state"))
     browser.stops_at = ""
@@ -111,7 +111,7 @@ def test_what_is_kept(site: Site) -> None:
 
 
 def test_a_public_client_without_a_master_key(tmp_path: Path) -> None:
-    """ACC-56: PKCE alone protects the code; without a place for a refresh token, a session lasts an hour."""
+    """ACC-56: PKCE alone protects the code; without a key to seal a refresh token, a session lasts an hour."""
     with running_site(tmp_path, is_confidential=False) as site:
         browser = signed_in(site)
         assert whoami(browser, site)["name"] == "ada"
@@ -139,7 +139,7 @@ def changed(url: str, **params: str | None) -> str:
     ],
 )
 def test_changed_callbacks(site: Site, params: dict[str, str | None], status: int) -> None:
-    """ACC-52, ACC-53: only the callback that the provider has sent signs in."""
+    """ACC-52, ACC-53: only the unchanged callback of the provider signs a person in."""
     browser = signed_in(site, stops_at=CALLBACK)
     browser.stops_at = ""
     page = browser.go(changed(browser.stopped, **params))
@@ -148,7 +148,7 @@ def test_changed_callbacks(site: Site, params: dict[str, str | None], status: in
 
 
 def test_replayed_callbacks(site: Site) -> None:
-    """ACC-53: once only, for its browser only, also with a copy of its cookies."""
+    """ACC-53: a callback works in its own browser only, and only once, also with a copy of the browser's cookies."""
     victim = signed_in(site, stops_at=CALLBACK)
     victim.stops_at = ""
     other, attacker = Browser(), signed_in(site, "rita", stops_at=CALLBACK)
@@ -163,7 +163,7 @@ def test_replayed_callbacks(site: Site) -> None:
 
 
 def test_two_tabs(site: Site) -> None:
-    """ACC-53: each of them has a sign-in of its own."""
+    """ACC-53: each tab has its own sign-in."""
     browser = signed_in(site, stops_at=CALLBACK)
     first = browser.stopped
     browser.go(f"{site.url}/ui/login")
@@ -174,7 +174,7 @@ def test_two_tabs(site: Site) -> None:
 
 
 def test_a_provider_that_is_down(tmp_path: Path) -> None:
-    """ACC-51: the server starts, says so, and takes other credentials; a callback in between is 502."""
+    """ACC-51: without its provider the server starts, says so, and accepts other credentials; a callback gets 502."""
     with running_site(tmp_path) as site:
         browser = signed_in(site, stops_at=CALLBACK)
         port, url = urlsplit(site.url).port, site.url

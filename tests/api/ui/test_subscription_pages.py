@@ -1,4 +1,4 @@
-"""The pages of subscriptions, in the order in which somebody uses them (UI-53 to 55, UI-64, UI-110 to 112)."""
+"""The pages of subscriptions, in the order of their use (UI-53 to 55, UI-64, UI-110 to 112)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def put(api: Api, *ids: str) -> None:
 
 
 def created(api: Api, sink: str, **fields: str) -> str:
-    """The id of a subscription that the form makes."""
+    """Creates a subscription with the form; its id."""
     answer = submit(api, "subscriptions/new", sink=sink, **(FIELDS | fields))
     page = follow(api, answer)
     assert page.statuses == ["Saved. 1 events recorded. Interaction"]

@@ -1,4 +1,4 @@
-"""The flag `asof`: which moments it names, what answers about them carry, and where it may not stand."""
+"""The flag `asof`: the moments that it can name, responses about the past, and requests that must not have it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REFUSED = {
 
 @pytest.fixture
 def api_with_history(api: Api) -> Api:
-    """What happens to Group d: made (id1), named (id2), given a file (id3), left alone (id4), deleted (id5)."""
+    """Group d is created (id1), named (id2), given a file (id3) and deleted (id5); id4 creates another Group."""
     api.done("PUT", "/dirs/d", {})
     api.done("PATCH", "/dirs/d", {"name": "first"})
     api.done("PUT", "/dirs/d/files/f", b"one", content_type="text/plain")
@@ -72,40 +72,40 @@ def name_at(api: Api, asof: str | int) -> Any:
 
 
 def test_a_moment_has_three_kinds_of_names(api_with_history: Api, last: dict[str, int]) -> None:
-    # FLAG-80: a position, an RFC 3339 time or a correlation id; what ended at or before it has happened
-    told_then = {"id1": "unnamed", "id2": "first", "id3": "first", "id4": "first", "id5": "not_found"}
-    assert {id: name_at(api_with_history, id) for id in told_then} == told_then
-    assert {id: name_at(api_with_history, last[id]) for id in told_then} == told_then
+    # FLAG-80: a position, an RFC 3339 time or a correlation id; it includes the interactions that ended by then
+    names = {"id1": "unnamed", "id2": "first", "id3": "first", "id4": "first", "id5": "not_found"}
+    assert {id: name_at(api_with_history, id) for id in names} == names
+    assert {id: name_at(api_with_history, last[id]) for id in names} == names
     assert {id: name_at(api_with_history, last[id] - 1) for id in ("id1", "id2", "id5")} == {
-        "id1": "not_found",  # an interaction of which only a part had happened has not
+        "id1": "not_found",  # a part of an interaction does not count
         "id2": "unnamed",
         "id5": "first",
     }
-    assert name_at(api_with_history, "ID2") == "first"  # EV-25: correlation ids are the same in any case
+    assert name_at(api_with_history, "ID2") == "first"  # EV-25: correlation ids ignore case
     assert api_with_history.get(f"/?asof={NOW}")["epoch"] == api_with_history.get("/")["epoch"]
     assert api_with_history.get("/?asof=2026-01-02T05:04:05%2B02:00")["epoch"] == api_with_history.get("/")["epoch"]
     assert api_with_history.get("/?asof=2026-01-02T05:04:05+02:00")["epoch"] == api_with_history.get("/")["epoch"]
 
 
 def test_what_names_no_moment_is_refused(api_with_history: Api) -> None:
-    # FLAG-80: malformed, unknown or beyond the head is bad_request, which says what was given
+    # FLAG-80: a malformed or unknown moment, or one beyond the head, is bad_request; the error repeats the value
     for path in PATHS:
         for asof, why in REFUSED.items():
             answer = api_with_history.send("GET", as_of(path, asof))
             assert (answer.status_code, answer.json()["type"].split("#")[1]) == (400, "bad_request")
-            said = answer.json()["args"]["error_detail"]
-            assert said.startswith(f'"asof={asof}" names no moment') and why in said
+            detail = answer.json()["args"]["error_detail"]
+            assert detail.startswith(f'"asof={asof}" names no moment') and why in detail
 
 
 def test_before_the_registry_there_was_nothing(api_with_history: Api) -> None:
-    # FLAG-80: nothing there then is not_found
+    # FLAG-80: what did not exist at the moment is not_found
     for path in PATHS:
         for asof in ("0", "2025-12-31T23:59:59Z"):
             assert refused(api_with_history, "GET", as_of(path, asof)) == (404, "not_found")
 
 
 def test_it_is_for_reads(api_with_history: Api) -> None:
-    # FLAG-81: on a write it is bad_flag, and nothing changes; with flags of writes it never combines
+    # FLAG-81: asof on a write is refused, and nothing changes; it does not combine with flags of writes
     before = api_with_history.get("/export")
     for path in PATHS:
         for method in ("PUT", "PATCH", "POST", "DELETE"):
@@ -125,7 +125,7 @@ def test_a_write_names_the_flag_that_it_does_not_take(api_with_history: Api, met
 
 
 def test_an_answer_about_the_past(api_with_history: Api) -> None:
-    # FLAG-82: the entity of then, links that stay there, and no short way back into the present
+    # FLAG-82: the entity as it was then, with links that keep the moment
     assert api_with_history.get("/dirs/d?asof=id3") == {
         "dirid": "d",
         "self": f"{BASE}/dirs/d?asof=id3",
@@ -151,7 +151,7 @@ def test_an_answer_about_the_past(api_with_history: Api) -> None:
 
 
 def test_a_document_of_the_past(api_with_history: Api) -> None:
-    # FLAG-82: bytes and headers of then; the URLs in them lead there
+    # FLAG-82: a past document has the bytes and headers of the moment; the URLs in the headers keep the moment
     answer = api_with_history.done("GET", "/dirs/d/files/f?asof=id3")
     url = f"{BASE}/dirs/d/files/f"
     assert (answer.content, answer.headers["content-type"]) == (b"one", "text/plain")
@@ -173,10 +173,10 @@ def test_a_document_that_is_elsewhere(api: Api) -> None:
 
 
 def test_past_responses_name_their_time_and_the_present(api_with_history: Api) -> None:
-    # FLAG-82: Memento-Datetime, the live URL as Link, no correlation id; HEAD says the same
+    # FLAG-82: Memento-Datetime, the URL of the present as Link, no correlation id; HEAD has the same headers
     for path in PATHS:
-        asked = as_of(path, "id3")
-        answer, head = (api_with_history.done(method, asked, accept_encoding="identity") for method in ("GET", "HEAD"))
+        past = as_of(path, "id3")
+        answer, head = (api_with_history.done(method, past, accept_encoding="identity") for method in ("GET", "HEAD"))
         assert answer.headers["memento-datetime"] == "Fri, 02 Jan 2026 03:04:05 GMT"
         assert f"<{BASE}{path}>;rel=original" in answer.headers["link"]
         assert f"<{BASE}>;rel=xregistry-root" in answer.headers["link"]
@@ -187,13 +187,13 @@ def test_past_responses_name_their_time_and_the_present(api_with_history: Api) -
 
 
 def test_present_responses_have_no_asof_headers(api_with_history: Api) -> None:
-    # FLAG-82: only answers about the past are dated
+    # FLAG-82: only responses about the past have a date and a link to the present
     answer = api_with_history.done("GET", "/dirs/e")
     assert "memento-datetime" not in answer.headers and "original" not in answer.headers["link"]
 
 
 def test_a_closed_moment_is_kept(api_with_history: Api) -> None:
-    # FLAG-82, HTTP-8: what cannot change has a tag that stays; a time that is now may still see more happen
+    # FLAG-82, HTTP-8: a past moment cannot change, so its tag stays; at the current time there may be more writes
     for path in (path for path in PATHS if path != "/capabilitiesoffered"):
         answer = api_with_history.done("GET", as_of(path, "id3"))
         tag, dated = answer.headers["etag"], answer.headers["memento-datetime"]
@@ -207,7 +207,7 @@ def test_a_closed_moment_is_kept(api_with_history: Api) -> None:
 
 
 def test_the_parameter_may_be_written_in_any_way(api_with_history: Api) -> None:
-    # FLAG-82: links carry the moment on in a form that any client can follow
+    # FLAG-82: links repeat the moment, encoded so that any client can follow them
     sent = api_with_history.get("/dirs?%61sof=2026-01-02T05:04:05%2b02:00")
     assert sent["e"]["self"] == f"{BASE}/dirs/e?asof=2026-01-02T05:04:05%2B02:00"
     assert api_with_history.get(sent["e"]["filesurl"].removeprefix(BASE)) == {}
@@ -216,7 +216,7 @@ def test_the_parameter_may_be_written_in_any_way(api_with_history: Api) -> None:
 
 
 def test_filters_leave_their_traces_in_links(api_with_history: Api) -> None:
-    # FLAG-82: a collection's URL has the filter that is left and the moment
+    # FLAG-82: a collection's URL has the rest of the filter and the moment
     found = api_with_history.get("/?filter=dirs.name=first&asof=id3")
     assert (found["dirsurl"], found["dirscount"]) == (f"{BASE}/dirs?filter=name=first&asof=id3", 1)
     headers = api_with_history.done("GET", "/dirs/d/files/f?filter=versions.versionid=1&asof=id3").headers
@@ -224,7 +224,7 @@ def test_filters_leave_their_traces_in_links(api_with_history: Api) -> None:
 
 
 def test_pages_stay_in_their_past(api_with_history: Api) -> None:
-    # FLAG-82, PAG-6: links between pages carry the moment; a cursor fits no other one
+    # FLAG-82, PAG-6: links between pages keep the moment; a cursor is refused with another moment
     first = api_with_history.done("GET", "/dirs?limit=1&asof=id4")
     link = next(part for part in first.headers["link"].split(", ") if "rel=next" in part)
     following = link[1 : link.index(">")].removeprefix(BASE)
@@ -236,7 +236,7 @@ def test_pages_stay_in_their_past(api_with_history: Api) -> None:
 
 
 def test_pages_of_a_time_that_is_now_stay_in_theirs(api_with_history: Api) -> None:
-    # FLAG-80, PAG-7: more may happen at the same time; pages go on showing what the first one did
+    # FLAG-80, PAG-7: later writes may have the same time; all pages show the state that the first page shows
     api_with_history.done("PUT", "/dirs/g", {})
     first = api_with_history.done("GET", f"/dirs?limit=1&asof={NOW}")
     link = next(part for part in first.headers["link"].split(", ") if "rel=next" in part)
@@ -248,7 +248,7 @@ def test_pages_of_a_time_that_is_now_stay_in_theirs(api_with_history: Api) -> No
 
 
 def test_the_model_of_then(api: Api) -> None:
-    # FLAG-82: paths, attributes and filters are those of the model of then
+    # FLAG-82: paths, attributes and filters follow the model of the moment
     boxes = {"groups": {**MODEL["groups"], "boxes": {"singular": "box", "attributes": {"size": {"type": "integer"}}}}}
     api.done("PUT", "/modelsource", boxes)  # id1
     api.done("PUT", "/boxes/b", {"size": 3})  # id2
@@ -264,7 +264,7 @@ def test_the_model_of_then(api: Api) -> None:
 
 
 def test_the_capabilities_of_then(api: Api) -> None:
-    # FLAG-82: flags and what is available are those of then, also where they are off by now, or were off then
+    # FLAG-82: flags and available paths are those of the moment, whether they are on or off now
     api.done("PUT", "/dirs/d", {"name": "n"})  # id1
     everything = {"available": api.get("/capabilities")["available"], "flags": ["*"]}
     less = {name: how for name, how in everything["available"].items() if name != "export"}
@@ -289,7 +289,7 @@ def test_no_capability_lists_it(api: Api) -> None:
 
 
 def test_recreation_with_another_spelling(api: Api) -> None:
-    # FLAG-80, ENT-31: each spelling is found at the times it lived, under one key of the tree
+    # FLAG-80, ENT-31: each spelling is found at the moments at which it existed; a filter finds both
     for method, path in (("PUT", "/dirs/d"), ("DELETE", "/dirs/d"), ("PUT", "/dirs/D"), ("DELETE", "/dirs/D")):
         api.done(method, path, {} if method == "PUT" else None)
     found = {
@@ -303,7 +303,7 @@ def test_recreation_with_another_spelling(api: Api) -> None:
 
 
 def test_pruned_versions_are_there_when_they_lived(api: Api) -> None:
-    # FLAG-80: what a limit on Versions removed is found before that, with its document
+    # FLAG-80: a Version that a limit on Versions has removed is found at earlier moments, with its document
     files = MODEL["groups"]["dirs"]["resources"]["files"]
     for version in ("1", "2", "3"):
         api.done("PUT", f"/dirs/d/files/f/versions/{version}", f"v{version}".encode())
@@ -316,7 +316,7 @@ def test_pruned_versions_are_there_when_they_lived(api: Api) -> None:
 
 
 def test_a_pointer_shows_its_target_of_then(api: Api) -> None:
-    # FLAG-82, ENT-137: what a Resource stood for then, as that was then, wherever it is read
+    # FLAG-82, ENT-137: a Resource shows the target that its xref had then, as the target was then, on all paths
     api.done("PUT", "/dirs/d/files/f", b"one")  # id1
     api.done("PUT", "/dirs/d/files/p/meta", {"xref": "/dirs/d/files/f"})  # id2
     live = {path: api.send("GET", path).content for path in POINTED}
@@ -329,7 +329,7 @@ def test_a_pointer_shows_its_target_of_then(api: Api) -> None:
 
 
 def test_a_pointer_of_then_has_no_versions_in_a_document_view(api: Api) -> None:
-    # FLAG-82: the errors are those of then as well
+    # FLAG-82: errors depend on the state of the moment as well
     api.done("PUT", "/dirs/d/files/f", b"one")
     api.done("PUT", "/dirs/d/files/p/meta", {"xref": "/dirs/d/files/f"})
     api.done("PATCH", "/dirs/d/files/p/meta", {"xref": None})
@@ -338,7 +338,7 @@ def test_a_pointer_of_then_has_no_versions_in_a_document_view(api: Api) -> None:
 
 
 def test_the_base_url_is_of_today(api_with_history: Api, sqlite_url: str) -> None:
-    # FLAG-82: a registry that was given a public URL shows its past under that
+    # FLAG-82: a registry with a new public URL uses it in responses about the past
     before = api_with_history.get("/dirs/d?asof=id3&inline")
     with serving(sqlite_url, "https://new.example", ids="later") as moved:
         found = moved.get("/dirs/d?asof=id3&inline")
@@ -347,7 +347,7 @@ def test_the_base_url_is_of_today(api_with_history: Api, sqlite_url: str) -> Non
 
 
 def test_a_rebuilt_read_model_has_the_same_past(api_with_history: Api, sqlite_url: str) -> None:
-    # FLAG-82, P-14: the past comes from the log alone
+    # FLAG-82, P-14: a rebuilt read model gives the same responses about the past, byte for byte
     before = [api_with_history.send("GET", f"/export?asof=id{n}").content for n in range(1, 6)]
     store = Store(sqlite_url)
     rebuild(store)
@@ -356,7 +356,7 @@ def test_a_rebuilt_read_model_has_the_same_past(api_with_history: Api, sqlite_ur
 
 
 def test_readers_of_a_group_can_read_its_past(store_url: str) -> None:
-    # FLAG-80: the past of a Group is open to those who may read it, that of others is not, gone or not
+    # FLAG-80: a caller may read the past of a deleted Group if its role covers the Group, and of no other Group
     create(store_url)
     tokens = {"write": {"name": "walt", "role": "writer"}, "one": {"name": "gina", "groups": {"/dirs/d": "reader"}}}
     with serving(store_url, tokens=json.dumps(tokens)) as api:

@@ -35,7 +35,7 @@ def schemas(sqlite_url: str) -> Iterator[Api]:
 
 
 def check_result(api: Api, query: str, *names: str) -> tuple[bool | None, list[str], list[tuple[str, str, str]]]:
-    """Whether it would be compatible, what it was compared with, and each incompatibility in short."""
+    """Checks a schema: whether it is compatible, what it was compared with, and each incompatibility in short."""
     found = api.done("POST", CHECK + query, record(*names)).json()
     short = [(one["ancestor"]["versionid"], one["direction"], one["rule"]) for one in found["incompatibilities"]]
     return found["compatible"], found["against"], short
@@ -74,7 +74,7 @@ def test_a_check_answers_and_writes_nothing(schemas: Api) -> None:
     ],
 )
 def test_it_is_held_against_one_all_or_chosen_versions(schemas: Api, query: str, names: str, expected: Any) -> None:
-    # ENT-112: what is compared follows the rule unless the request says otherwise
+    # ENT-112: the compatibility determines the Versions to compare with, unless the request names them
     compatible, against, short = check_result(schemas, query, *names)
     rules = [(id, direction, "") for id, direction, _ in short]
     assert (compatible, against, rules) == expected
@@ -87,7 +87,7 @@ def test_the_rule_of_the_resource_is_the_default(schemas: Api) -> None:
 
 
 def test_the_next_version_descends_from_the_newest_whatever_the_default(schemas: Api) -> None:
-    # ENT-107, ENT-112: a check and the write that it is asked before give one answer
+    # ENT-107, ENT-112: a check and the following write have the same result
     schemas.done("DELETE", f"{SCHEMA}/versions", {"v2": {}})
     schemas.done(
         "PUT", f"{SCHEMA}/versions/v4$details", {"format": "Avro/1.11", "schema": record("a", "b"), "ancestorid": "v1"}
@@ -100,7 +100,7 @@ def test_the_next_version_descends_from_the_newest_whatever_the_default(schemas:
 
 
 def test_what_was_not_validated_is_compared_with_nothing(schemas: Api) -> None:
-    # SC-34: as for a Version that is written, nobody knows, and the answer says why
+    # SC-34: as in a write, the compatibility is unknown, and the response says why
     schemas.done("PUT", f"{SCHEMA}/versions/v3$details", {"format": "Avro/1.11", "schemaurl": "http://127.0.0.1:1/s"})
     found = schemas.done("POST", f"{CHECK}?compatibility=backward_transitive", record("a", "b")).json()
     assert (found["valid"], found["compatible"], found["reason"]) == (True, None, '"v3" was not validated')
@@ -108,7 +108,7 @@ def test_what_was_not_validated_is_compared_with_nothing(schemas: Api) -> None:
 
 
 def test_a_rule_that_the_format_lacks_is_a_reason_and_no_mistake_of_who_asks(schemas: Api) -> None:
-    # SC-31: it is the Resource's, which is told the same
+    # SC-31: the compatibility is the Resource's; a write of the Resource returns the same reason
     schemas.done("PATCH", "/capabilities", {"compatibilities": {"Avro*": ["backward"]}})
     other = "/schemagroups/g/schemas/other"
     tree = {"format": "JsonSchema/draft-07", "schema": {}, "meta": {"compatibility": "backward"}}
@@ -128,7 +128,7 @@ def test_documents_of_two_formats_cannot_be_compared(schemas: Api) -> None:
 
 
 def test_an_invalid_document_reports_the_position(schemas: Api) -> None:
-    # SC-10: the place and what stands there; nothing is compared then
+    # SC-10: violations have their place in the document; an invalid document is not compared
     found = schemas.done("POST", f"{CHECK}?compatibility=backward", record("a", "a")).json()
     assert (found["valid"], found["compatible"], found["incompatibilities"]) == (False, None, [])
     assert found["violations"][0]["pointer"] == "/fields/1"
@@ -161,25 +161,25 @@ def test_what_cannot_be_asked_is_refused(schemas: Api, method: str, path: str, s
 
 
 def test_what_can_be_checked_is_what_is_switched_on(schemas: Api) -> None:
-    # SC-15: an answer names no formats that the capabilities leave out
+    # SC-15: the error names only formats that the capabilities include
     schemas.done("PATCH", "/capabilities", {"formats": ["Avro/*"], "compatibilities": {"Avro/*": ["backward"]}})
     answer = schemas.send("POST", f"{CHECK}?format=JsonSchema/draft-07", {"type": "object"})
     assert answer.status_code == 400
-    said = answer.json()["args"]["error_detail"]
-    assert said.endswith('"JsonSchema/draft-07" cannot be checked here; use one of: Avro/*')
+    detail = answer.json()["args"]["error_detail"]
+    assert detail.endswith('"JsonSchema/draft-07" cannot be checked here; use one of: Avro/*')
 
 
 def test_readers_may_check_documents(store_url: str) -> None:
     create(store_url, default_source())
     with serving(store_url, tokens=json.dumps(READERS)) as api:
-        asked = f"{CHECK}?format=Avro/1.11"
-        assert api.send("POST", asked, record("a"), authorization="Bearer reader").status_code == 200
-        assert api.send("POST", asked, record("a"), authorization="Bearer elsewhere").status_code == 404
-        assert api.send("POST", asked, record("a")).status_code == 401
+        path = f"{CHECK}?format=Avro/1.11"
+        assert api.send("POST", path, record("a"), authorization="Bearer reader").status_code == 200
+        assert api.send("POST", path, record("a"), authorization="Bearer elsewhere").status_code == 404
+        assert api.send("POST", path, record("a")).status_code == 401
 
 
 def test_a_document_that_replaces_another(schemas: Api) -> None:
-    # SC-32, SC-33: it is compared as a write would compare it; a first Version with those that follow it alone
+    # SC-32, SC-33: it is compared as in a write; a first Version is compared only with those that follow it
     assert check_result(schemas, "?compatibility=backward&version=v1", "a") == (
         False,
         ["v2"],

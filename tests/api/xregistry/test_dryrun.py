@@ -1,4 +1,4 @@
-"""`?dryrun` over HTTP: the events of a write in the form of the log, and nothing done."""
+"""`?dryrun` over HTTP: it returns the events of a write in the form of the log, and writes nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WRITES: list[tuple[str, str, Any]] = [
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
 def test_a_dry_run_returns_the_events_of_the_write(filled: Api, method: str, path: str, body: Any) -> None:
-    # FLAG-83: on every write, in the form of `/-/log`, less the correlation id; no id is used up
+    # FLAG-83: for every write, in the form of `/-/log` without the correlation id; no id is used up
     before = head(filled)
     tried = filled.done(method, path + ("&" if "?" in path else "?") + "dryrun", body)
     assert tried.status_code == 200
@@ -94,7 +94,7 @@ def without_id(lines: Any) -> Any:
 
 
 def test_as_lines(filled: Api) -> None:
-    # FLAG-83: the same as JSON lines; nothing to append is nothing to say, in both forms
+    # FLAG-83: JSON lines have the same events; a write without events has an empty response in both forms
     array = filled.done("PUT", "/dirs/d?dryrun", {"name": "n"}).json()
     lines = filled.done("PUT", "/dirs/d?dryrun", {"name": "n"}, accept=LINES)
     assert lines.headers["content-type"] == LINES
@@ -107,7 +107,7 @@ def test_as_lines(filled: Api) -> None:
 @pytest.mark.parametrize("path", ["/", "/dirs", "/dirs/d", "/dirs/d/files/f", "/export", "/model", "/capabilities"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_read_is_no_write(filled: Api, method: str, path: str) -> None:
-    # FLAG-83: bad_flag on a read, whatever is in the capabilities
+    # FLAG-83: dryrun on a read is bad_flag
     refused = filled.send(method, f"{path}?dryrun")
     assert refused.status_code == 400
     if method == "GET":
@@ -115,7 +115,7 @@ def test_a_read_is_no_write(filled: Api, method: str, path: str) -> None:
 
 
 def test_no_capability_is_about_it(filled: Api) -> None:
-    # FLAG-84: it is not listed, and not switched off either
+    # FLAG-84: the capabilities neither list dryrun nor switch it off
     assert "dryrun" not in filled.get("/capabilitiesoffered")["flags"]["enum"]
     filled.done("PATCH", "/capabilities", {"flags": []})
     before = head(filled)
@@ -140,7 +140,7 @@ REFUSED: list[tuple[str, str, Any, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("method", "path", "body", "flags"), REFUSED)
 def test_refused_alike(filled: Api, method: str, path: str, body: Any, flags: dict[str, str]) -> None:
-    # FLAG-83, ENT-4: the same status and problem, that of an answer which cannot be built included; nothing happens
+    # FLAG-83, ENT-4: same status and problem, also if the response cannot be built; nothing is written
     query = "&".join(f"{name}={value}" for name, value in flags.items())
     before = head(filled)
     done = filled.send(method, f"{path}?{query}", body)
@@ -163,7 +163,7 @@ def test_conditions_count(filled: Api) -> None:
 
 
 def test_who_may_try(store_url: str) -> None:
-    # Callers: who may not write may not try to; a writer of one Group is shown what would happen in this
+    # Callers: a dry run needs write access; a writer of one Group gets only the events of this Group
     create(store_url)
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         api.done("PUT", "/dirs/d", {}, authorization="Bearer write")
@@ -181,7 +181,7 @@ EXAMPLES = {"sqlite": 5, "postgresql": 2}
 @pytest.mark.parametrize("kind", EXAMPLES)
 @pytest.mark.generated
 def test_a_dry_run_predicts_any_history(request: pytest.FixtureRequest, kind: str) -> None:
-    # FLAG-83: each step tried first: not a byte differs afterwards, and then what was told comes to pass
+    # FLAG-83: before each step, a dry run changes no row, and predicts the events or the error of the step
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
 
     @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=list(HealthCheck))
@@ -219,7 +219,7 @@ def with_dryrun(request: Request) -> Request:
 
 
 def logged(url: str, after: int) -> list[Any]:
-    """The events beyond a position, as the log has them."""
+    """The events after a position, in the form of `/-/log`."""
     store = Store(url)
     try:
         return [json.loads(event_line(row)) for row in rows(store, after)]
@@ -245,7 +245,7 @@ def store(url: str | None) -> Iterator[str]:
 
 
 def dump(url: str) -> dict[str, list[str]]:
-    """Every row of every table but the index, which follows the rows some time later, and its position."""
+    """All rows of all tables, except the attribute index, which follows the rows later, and its position."""
     engine, tables = create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1)), MetaData()
     tables.reflect(engine)
     with engine.connect() as connection:

@@ -32,7 +32,7 @@ def inlined(path: str, *paths: str, capabilities: Capabilities = ALL) -> InlineT
 
 
 def test_what_is_unknown_or_switched_off_is_ignored() -> None:
-    # HTTP-2, CAP-3: neither is an error, and the request is as if it were absent
+    # HTTP-2, CAP-3: such a flag is no error, and has no effect
     assert flags("/", "nope=1&doc&filter=x") == Flags(doc=True)
     assert flags("/dirs", "collections&inline=%%%&setdefaultversionid=", capabilities=Capabilities()) == Flags()
 
@@ -40,7 +40,7 @@ def test_what_is_unknown_or_switched_off_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("query", "inline"),
     [
-        ("inline", ("*",)),  # FLAG-31: no value is everything
+        ("inline", ("*",)),  # FLAG-31: no value means everything
         ("inline=", ("*",)),
         ("inline=dirs.files,model", ("dirs.files", "model")),
         ("inline=dirs&inline=model", ("dirs", "model")),
@@ -53,14 +53,14 @@ def test_inline_lists(query: str, inline: tuple[str, ...]) -> None:
 
 
 def test_an_export_has_its_own_defaults() -> None:
-    # FLAG-36: document view with everything; `inline` replaces the list; the flags themselves may be off
+    # FLAG-36: document view with everything, also if the flags are off; `inline` replaces the list
     assert flags("/export") == Flags(doc=True, inline=INLINE_OF_EXPORT)
     assert flags("/export", "inline=dirs") == Flags(doc=True, inline=("dirs",))
     assert flags("/export", "x=1", capabilities=Capabilities()) == Flags(doc=True, inline=INLINE_OF_EXPORT)
 
 
 def test_ignore() -> None:
-    # core 5.3: no value and `*` are all that is supported; a value that is not is an error
+    # core 5.3: no value and `*` mean all supported values; an unsupported value is an error
     assert flags("/", "ignore", "PUT").ignore == frozenset(IGNORES)
     assert flags("/", "ignore=*", "PUT").ignore == frozenset(IGNORES)
     assert flags("/", "ignore=id,epoch", "PUT").ignore == {"id", "epoch"}
@@ -72,7 +72,7 @@ def test_ignore() -> None:
     ("path", "query", "method", "problem"),
     [
         ("/dirs/d/files/f", "epoch=1&epoch=2", "DELETE", problems.BadFlag),  # FLAG-1: one value only
-        ("/dirs", "collections", "GET", problems.BadFlag),  # only the registry and a Group have it
+        ("/dirs", "collections", "GET", problems.BadFlag),  # only the registry and a Group take it
         ("/dirs/d/files/f", "collections", "GET", problems.BadFlag),
         ("/dirs/d/files", "setdefaultversionid=1", "POST", problems.BadFlag),  # FLAG-40: several Resources
         ("/dirs/d/files/f", "setdefaultversionid=", "PUT", problems.BadDefaultversionid),  # FLAG-40
@@ -100,7 +100,7 @@ NOTE: InlineTree = {"meta": {}, "versions": {}}
     [
         ("/", ["*"], {"dirs": {"files": FILE, "notes": NOTE}}),  # FLAG-31: `*` leaves the configuration out
         ("/", ["model", "*"], {"model": {}, "dirs": {"files": FILE, "notes": NOTE}}),
-        ("/", ["dirs.files.versions"], {"dirs": {"files": {"versions": {}}}}),  # FLAG-31: parents, and no siblings
+        ("/", ["dirs.files.versions"], {"dirs": {"files": {"versions": {}}}}),  # FLAG-31: parents, no siblings
         ("/", ["dirs.files.meta", "dirs.files.file"], {"dirs": {"files": {"meta": {}, "file": {}}}}),
         ("/dirs", ["files.*"], {"files": FILE}),  # FLAG-31: relative to the request
         ("/dirs/d/files/f", ["*"], FILE),
@@ -135,6 +135,6 @@ def test_inline_paths_that_lead_nowhere(path: str, inline: str, problem: type[pr
 
 
 def test_what_is_not_available_cannot_be_inlined() -> None:
-    # CAP-4: off is off by every route
+    # CAP-4: what is not available by its path is not available inlined
     with pytest.raises(problems.NotAvailable):
         inlined("/", "modelsource", capabilities=Capabilities(available={"model": False}))

@@ -1,4 +1,4 @@
-"""`/-/import`: documents in older forms, over the real application and on the console."""
+"""`/-/import` and `annals import`: documents in older forms."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 
 def test_a_document_is_written_in_todays_words(api: Api) -> None:
-    # one interaction; the answer has what was written as `POST /` shows it, and what was changed
+    # an import is one interaction; the response has the result as `POST /` returns it, and the changes
     head = api.get("/-/log/head")["position"]
     answer = api.done("POST", IMPORT, DOCUMENT)
     body = answer.json()
@@ -67,8 +67,8 @@ def test_a_document_is_written_in_todays_words(api: Api) -> None:
     message = api.get("/endpoints/queue/messages/on")
     assert message["basemessageuri"] == "/messagegroups/g/messages/b"
     assert message["envelopemetadata"]["type"]["value"] == "on"
-    told = api.get(f"/-/interactions/{answer.headers['xregistry-xregcorrelationid']}")
-    assert len(told["events"]) == api.get("/-/log/head")["position"] - head
+    interaction = api.get(f"/-/interactions/{answer.headers['xregistry-xregcorrelationid']}")
+    assert len(interaction["events"]) == api.get("/-/log/head")["position"] - head
 
 
 def test_nothing_is_removed(api: Api) -> None:
@@ -118,7 +118,7 @@ def test_findings_are_counted(api: Api) -> None:
     ],
 )
 def test_what_is_refused(api: Api, path: str, body: Any, name: str) -> None:
-    # the ordinary checks hold, and nothing is recorded
+    # a document that fails the ordinary checks is refused, and nothing is recorded
     head = api.get("/-/log/head")
     answer = api.send("POST", path, body)
     assert answer.json()["type"].rpartition("#")[2] == name
@@ -139,7 +139,7 @@ def test_readers_may_not(store_url: str) -> None:
 
 
 def test_on_the_console(tmp_path: Path) -> None:
-    # the same document, its changes on stderr
+    # the console imports the same document, and prints the changes to stderr
     file = tmp_path / "old.json"
     file.write_text(json.dumps(DOCUMENT))
     database = f"sqlite:///{tmp_path / 'annals.db'}"

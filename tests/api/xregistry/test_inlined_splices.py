@@ -1,4 +1,4 @@
-"""Entities with inlined parts, cut from their stored text, equal those whose text is split into all of its members."""
+"""Entities with inlined parts: splices into the stored text give the same JSON as splitting it into members."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS = (
     RenderOptions("http://h", doc=True),
     RenderOptions("http://h", doc=True, root="/dirs/d~1", asof_suffix="?asof=3"),
 )
-#: Names that the cuts look for, and others.
+#: Names that the splices look for, and others.
 NAMES = st.sampled_from(
     [*VALIDATION_ATTRIBUTES, "contenttype", "fileurl", "defaultversionid", "versionscount", "meta", "other"]
 )

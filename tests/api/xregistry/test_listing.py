@@ -1,4 +1,4 @@
-"""Collections in order and in pages, over HTTP: following the links of one set."""
+"""Collections over HTTP, sorted and in pages, by following the links between pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 
 def links(answer: httpx.Response) -> dict[str, str]:
-    """The links to other pages by relation; each says how many members there are."""
+    """The links to other pages by relation; all of them have the same count."""
     found = re.findall(rf"<{BASE}([^>]*)>;rel=(\w+);count=(\d+)", answer.headers["link"])
     assert len({count for _, _, count in found}) <= 1
     return {rel: path for path, rel, _ in found}
@@ -38,7 +38,7 @@ def ids(answer: httpx.Response) -> list[str]:
 
 
 def walk(api: Api, path: str, rel: str = "next") -> list[list[str]]:
-    """The pages from one on."""
+    """The ids of each page, from the page of a path on."""
     pages: list[list[str]] = []
     following: str | None = path
     while following:
@@ -61,7 +61,7 @@ def walk(api: Api, path: str, rel: str = "next") -> list[list[str]]:
     ],
 )
 def test_pages_have_the_order_of_the_whole(api: Api, query: str, order: list[str]) -> None:
-    # PAG-4, PAG-6, P-11: pages forwards and backwards, and what is inlined, add up to the whole
+    # PAG-4, PAG-6, P-11: pages, forwards and backwards, add up to the whole collection
     whole = api.done("GET", f"/dirs?{query}&inline=files")
     assert ids(whole) == order
     assert all(list(each["files"]) == ["f"] for each in whole.json().values())
@@ -71,7 +71,7 @@ def test_pages_have_the_order_of_the_whole(api: Api, query: str, order: list[str
     assert walk(api, links(api.done("GET", f"/dirs?{query}&limit=2"))["last"], "prev")[::-1] == pages
 
 
-#: Numbers in their order, several to each double.
+#: Numbers in ascending order; several of them are the same double.
 NUMBERS = (
     *("-9007199254740993", "-9007199254740992", "-1e-400", "1", "1.00000000000000000001", "1.00000000000000000002"),
     *(
@@ -89,7 +89,7 @@ NUMBERS = (
 def test_numbers_sort_by_all_of_their_digits(
     store_url: str, monkeypatch: pytest.MonkeyPatch, few: int, direction: str
 ) -> None:
-    # FLAG-13, FLAG-51: whole, in pages of few and of many members, and as of a moment of the past
+    # FLAG-13, FLAG-51: in a whole collection, in pages sorted from rows and by the index, and as of a past moment
     monkeypatch.setattr("annals.projections.entities.filters.pages.MAX_SORTED", few)
     create(store_url, {"groups": {"boxes": {"singular": "box", "attributes": {"*": {"type": "decimal"}}}}})
     order = [f"b{index * 7 % 11}" for index in range(11)]
@@ -107,7 +107,7 @@ def test_numbers_sort_by_all_of_their_digits(
 
 
 def test_links_of_pages(api: Api) -> None:
-    # PAG-4, PAG-5: no way back from the first page, none on from the last; the count is the same on all
+    # PAG-4, PAG-5: the first page has no prev, the last no next; the count is the same on all
     first = api.done("GET", "/dirs?limit=3")
     assert set(links(first)) == {"next", "first", "last"}
     assert ";count=7" in first.headers["link"]
@@ -120,7 +120,7 @@ def test_links_of_pages(api: Api) -> None:
 
 
 def test_the_root_link_stays(api: Api) -> None:
-    # PAG-9, HTTP-5: links are headers of their own
+    # PAG-9, HTTP-5: each link is a header of its own
     found = api.done("GET", "/dirs?limit=3").headers.get_list("link")
     assert f"<{BASE}>;rel=xregistry-root" in found and len(found) == 4
 
@@ -148,7 +148,7 @@ def test_pages_agree_while_others_write(api: Api, query: str) -> None:
 
 
 def test_a_cursor_fits_its_request_only(api: Api) -> None:
-    # PAG-6: a link is used as it is, or refused
+    # PAG-6: a cursor is refused with another sort or path; another limit is accepted
     following = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"]
     for changed in (following.replace("sort=name", "sort=epoch"), following.replace("/dirs?", "/dirs/d1/files?")):
         assert api.send("GET", changed).status_code == 400
@@ -159,7 +159,7 @@ def test_a_cursor_fits_its_request_only(api: Api) -> None:
 
 @pytest.mark.parametrize("beyond", [1, 1000, 2**61])
 def test_a_cursor_of_a_position_that_is_yet_to_come(api: Api, beyond: int) -> None:
-    # PAG-6, FLAG-80: of another registry, or of this one before it was restored; the refusal names the parameter
+    # PAG-6, FLAG-80: it is from another registry, or from before a restore of this one; the error names the parameter
     following = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"]
     before, _, text = following.partition("cursor=")
     check, position, *rest = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -170,12 +170,12 @@ def test_a_cursor_of_a_position_that_is_yet_to_come(api: Api, beyond: int) -> No
     assert api.send("GET", cursor(position)).status_code == 200
     answer = api.send("GET", cursor(position + beyond))
     assert answer.status_code == 400
-    said = f'the parameter "cursor": it is of position {position + beyond}, but the log ends at position {position}'
-    assert answer.json()["args"]["error_detail"] == said
+    detail = f'the parameter "cursor": it is of position {position + beyond}, but the log ends at position {position}'
+    assert answer.json()["args"]["error_detail"] == detail
 
 
 def test_a_page_limit_of_the_server(store_url: str) -> None:
-    # PAG-2, PAG-3: the server may show less than was asked for, and pages unasked; entities stay whole
+    # PAG-2, PAG-3: the server may return less than requested, and pages without a request; entities stay whole
     create(store_url)
     with serving(store_url, pagelimit=2) as api:
         api.done("POST", "/dirs", {f"d{n}": {} for n in range(5)})
@@ -186,10 +186,10 @@ def test_a_page_limit_of_the_server(store_url: str) -> None:
 
 
 def test_as_many_expressions_as_databases_take(api: Api) -> None:
-    # FLAG-10, FLAG-15: a filter beyond what they take is refused; one up to there is answered, however it is put
+    # FLAG-10, FLAG-15: in each form, a filter of up to the limit of expressions works, and a longer one is refused
     for joint, most in ((",", 16), ("&filter=", 200)):
         for expression in ("name=n{}", "x{}!=1", "files.x{}<5"):
-            asked = joint.join(expression.format(number) for number in range(most))
-            assert api.send("GET", f"/dirs?filter={asked}").status_code == 200
-            answer = api.send("GET", f"/dirs?filter={asked}{joint}name")
+            filters = joint.join(expression.format(number) for number in range(most))
+            assert api.send("GET", f"/dirs?filter={filters}").status_code == 200
+            answer = api.send("GET", f"/dirs?filter={filters}{joint}name")
             assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (400, "bad_filter")

@@ -1,4 +1,4 @@
-"""Stored objects taken apart as text."""
+"""Splitting the text of stored JSON objects into members."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_cut_and_joined_is_the_same_text(value: dict[str, object]) -> None:
-    # SER-13: what was stored goes out byte by byte, whatever it nests
+    # SER-13: a stored object is returned byte for byte, however deeply it nests
     text = dumps(value).decode()
     found = split_members(text)
     assert "{" + join_members(found) + "}" == text

@@ -1,4 +1,4 @@
-"""What GET answers: whole bodies in API view and document view, and documents with their headers."""
+"""Responses to GET: whole bodies in API view and document view, and documents with their headers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def registry(**more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def filled(api: Api) -> Api:
-    """A registry with one document, which came as one."""
+    """A registry with one file, written as a document with headers."""
     sent = {"content_type": "text/plain", "xRegistry_name": "My%20file", "xRegistry_labels.a.b": "x"}
     assert api.send("PUT", "/dirs/d1/files/f1", b"hello", **sent).status_code == 201
     return api
@@ -90,10 +90,10 @@ API_META = meta(f"{BASE}/dirs/d1/files/f1/meta", f"{BASE}/dirs/d1/files/f1/versi
         ("/", registry()),  # ENT-70: URL and count of every Group type, no maps
         ("/dirs", {"d1": group()}),  # SER-14: keyed by id
         ("/dirs/d1", group()),
-        ("/dirs/d1/", group()),  # HTTP-10: a slash at the end means nothing
+        ("/dirs/d1/", group()),  # HTTP-10: a slash at the end is ignored
         ("/dirs/d1/files", {"f1": resource()}),
         ("/dirs/d1/notes", {}),  # SER-10: an empty collection is there
-        ("/dirs/d1/files/f1$details", resource()),  # ENT-40, HTTP-40: `$details` shows and keeps itself
+        ("/dirs/d1/files/f1$details", resource()),  # ENT-40, HTTP-40: `self` keeps `$details`
         ("/dirs/d1/files/f1%24details", resource()),  # HTTP-10: segments are decoded
         ("/dirs/d1/files/f1/meta", API_META),
         ("/dirs/d1/files/f1/versions", {"1": version()}),
@@ -103,13 +103,13 @@ API_META = meta(f"{BASE}/dirs/d1/files/f1/meta", f"{BASE}/dirs/d1/files/f1/versi
         ("/dirs/d1/files/f1$details?inline=meta", resource(meta=API_META)),  # FLAG-34: nothing else appears
         ("/dirs/d1/files/f1$details?inline=versions", resource(versions={"1": version()})),
         ("/?inline=dirs", registry(dirs={"d1": group()})),
-        ("/dirs/d1?inline=notes", group(notes={})),  # FLAG-34: asked for, so it is there
+        ("/dirs/d1?inline=notes", group(notes={})),  # FLAG-34: requested, so it is there
         ("/dirs?inline=files.versions", {"d1": group(files={"f1": resource(versions={"1": version()})})}),
         (
             "/dirs/d1?inline=*",
             group(files={"f1": resource(file="hello", meta=API_META, versions={"1": version(file="hello")})}, notes={}),
         ),
-        # SER-17: the maps alone
+        # SER-17: only the maps
         (
             "/dirs/d1?collections&inline=files",
             {
@@ -147,7 +147,7 @@ def pointed(**more: Any) -> dict[str, Any]:
         # ENT-41, SER-2: pointers start at the root of the answer
         ("/dirs/d1/files/f1/versions/1?doc", version("#/")),
         ("/dirs/d1/files/f1/versions?doc", {"1": version("#/1")}),
-        # SER-4: what is not in the answer keeps its absolute URL, with `$details`
+        # SER-4: entities that are not in the response keep their absolute URLs, with `$details`
         ("/dirs/d1/files/f1/meta?doc", meta("#/", f"{BASE}/dirs/d1/files/f1/versions/1$details")),
         (
             "/dirs/d1/files/f1?doc",
@@ -165,7 +165,7 @@ def pointed(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_document_view(filled: Api, path: str, body: Any) -> None:
-    # core 8.1: pointers to what is in the answer, no default Version attributes on a Resource, metadata in any form
+    # core 8.1: pointers into the response, no default Version attributes on a Resource, `$details` is optional
     assert filled.get(path) == body
 
 
@@ -185,7 +185,7 @@ def test_an_export_is_a_document_view_of_everything(filled: Api) -> None:
 
 
 def test_configuration_is_the_same_by_every_route(filled: Api) -> None:
-    # CAP-4: inlined or by its own path; FLAG-31: `*` never brings it
+    # CAP-4: inlined or by its own path; FLAG-31: `*` does not include it
     inlined = filled.get("/?inline=model,modelsource,capabilities")
     assert {
         name: filled.get(f"/{name}") for name in ("model", "modelsource", "capabilities")
@@ -222,7 +222,7 @@ def test_head_is_get_without_its_body(filled: Api) -> None:
 
 
 def test_documents_stored_elsewhere_redirect(api: Api) -> None:
-    # HTTP-33: 303 to the URL, all headers, no body; a new one is 201 with Location to itself
+    # HTTP-33: 303 to the URL, all headers, no body; a new document is 201 with Location to itself
     made = api.send("PUT", "/dirs/d1/files/f1", b"", xRegistry_fileurl="http://x/y%2520z")
     assert (made.status_code, made.headers["location"]) == (201, f"{BASE}/dirs/d1/files/f1")
     for method in ("GET", "PUT"):
@@ -236,7 +236,7 @@ def test_documents_stored_elsewhere_redirect(api: Api) -> None:
     ("contenttype", "content", "shown"),
     [
         ("application/json; charset=utf-8", b'{"a": 1.10}', {"file": {"a": 1.1}}),  # ENT-126: parameters do not count
-        ("application/json", b"{bad", {"filebase64": "e2JhZA=="}),  # ENT-126: not what it says it is
+        ("application/json", b"{bad", {"filebase64": "e2JhZA=="}),  # ENT-126: not valid JSON
         ("application/json", b'{"a":1,"a":2}', {"filebase64": "eyJhIjoxLCJhIjoyfQ=="}),
         ("text/plain", b"h\xc3\xa9", {"file": "hé"}),
         ("text/plain", b"\xff", {"filebase64": "/w=="}),
@@ -253,7 +253,7 @@ def test_documents_in_json(api: Api, contenttype: str, content: bytes, shown: di
 
 
 def test_no_contenttype_is_no_header(api: Api) -> None:
-    # HTTP-43: nothing stored, nothing said
+    # HTTP-43: without a stored content type there is no header
     api.done("PUT", "/dirs/d1/files/f1", b"x")
     assert "content-type" not in api.send("GET", "/dirs/d1/files/f1").headers
 
@@ -277,21 +277,21 @@ def test_numbers_come_back_as_they_were_sent(api: Api) -> None:
     ],
 )
 def test_what_is_not_there(filled: Api, path: str) -> None:
-    # ENT-31, ENT-161, C-8, TRAP-3: 404 for unknown types, ids in other letters, missing owners and encoded slashes
+    # ENT-31, ENT-161, C-8, TRAP-3: 404 for unknown types, ids in another case, missing owners and encoded slashes
     answer = filled.send("GET", path)
     assert answer.status_code == 404
     assert answer.json()["type"].endswith("spec.md#not_found")
 
 
 def test_urls_follow_the_request_without_a_public_url(sqlite_url: str) -> None:
-    # HTTP-1: scheme and Host where nothing is configured; a host that cannot stand in a URL is not repeated
+    # HTTP-1: without a public URL, scheme and Host of the request; a Host that is invalid in a URL is not used
     create(sqlite_url)
     with serving(sqlite_url, public_url=None, hosts="*") as api:
         assert api.get("/")["self"] == "http://h/"
         assert api.send("GET", "/", host='x"y').json()["self"] == "http://h/"
 
 
-# Conditions on a list, too, are about what is there: an owner that is not has no state.
+# A list of an owner that does not exist has no state: If-None-Match does not change the 404.
 def test_plain_lists_are_found_by_one_statement(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     create(store_url)
     with serving(store_url) as api:
@@ -302,7 +302,7 @@ def test_plain_lists_are_found_by_one_statement(store_url: str, monkeypatch: pyt
         general = [api.get(f"{path}?sort=epoch") for path in paths]
         tag = api.send("GET", paths[0]).headers["etag"]
         with monkeypatch.context() as patched:
-            patched.delattr(ViewPool, "view")  # which makes a transaction, and asks more than once
+            patched.delattr(ViewPool, "view")  # a view makes a transaction, and more than one query
             plain = [api.send("GET", path) for path in paths]
             assert [answer.json() for answer in plain] == general
             assert {answer.headers["etag"] for answer in plain} == {tag}

@@ -1,4 +1,4 @@
-"""`/-/restore` over HTTP: a past state as one interaction of now, and what refuses it."""
+"""`/-/restore` over HTTP: it writes a past state as one new interaction, or refuses the request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKENS = {
 
 @pytest.fixture
 def past(api: Api) -> Api:
-    """A file with a document that is no text, whose interaction ends at position 7, then all is deleted."""
+    """A file with a binary document, whose interaction ends at position 7; then everything is deleted."""
     api.done("PUT", "/dirs/d/files/f", b"\x00\xff", content_type="image/x")
     api.done("DELETE", "/dirs")
     return api
@@ -37,7 +37,8 @@ def past(api: Api) -> Api:
 
 @pytest.mark.parametrize("asof", ["7", "8", "ID1"])
 def test_a_deleted_entity_is_restored(past: Api, asof: str) -> None:
-    # FLAG-81: one ordinary interaction, told in numbers; documents are the same bytes; a second time nothing happens
+    # FLAG-81: one ordinary interaction, whose counts are returned; documents have the same bytes; a second restore
+    # writes nothing
     found = past.done("POST", f"/-/restore/dirs/d?asof={asof}")
     summary = {
         "xid": "/dirs/d",
@@ -72,7 +73,7 @@ def test_a_deleted_entity_is_restored(past: Api, asof: str) -> None:
     ],
 )
 def test_refused(past: Api, path: str, status: int, name: str) -> None:
-    # FLAG-80, FLAG-81: malformed, unknown or yet to come; flags of other writes; nothing lived there
+    # FLAG-80, FLAG-81: malformed, unknown and future moments, flags of other writes, entities that did not exist
     before = past.get("/-/log/head")
     found = past.send("POST", f"/-/restore/{path}")
     assert (found.status_code, found.json()["type"].rpartition("#")[2]) == (status, name)
@@ -81,12 +82,12 @@ def test_refused(past: Api, path: str, status: int, name: str) -> None:
 
 
 def test_methods(past: Api) -> None:
-    # HTTP: it is a POST without a body, which the capabilities may switch off
+    # HTTP: a restore is a POST without a body; the capabilities can switch it off
     assert past.send("OPTIONS", "/-/restore/dirs/d").headers["allow"] == "OPTIONS, POST"
     assert past.send("GET", "/-/restore/dirs/d?asof=7").headers["allow"] == "OPTIONS, POST"
     assert past.send("POST", "/-/restore/dirs/d?asof=7", b"x").status_code == 413
-    kept = {"capabilities": {"mutable": True}, "entities": {"mutable": False}, "model": {"mutable": False}}
-    past.done("PATCH", "/capabilities", {"available": kept})
+    available = {"capabilities": {"mutable": True}, "entities": {"mutable": False}, "model": {"mutable": False}}
+    past.done("PATCH", "/capabilities", {"available": available})
     for path in ("dirs/d?asof=7", "model?asof=7"):
         refused = past.send("POST", f"/-/restore/{path}")
         assert (refused.status_code, refused.headers["allow"]) == (405, "OPTIONS, POST")
@@ -95,7 +96,7 @@ def test_methods(past: Api) -> None:
 
 
 def test_who_may_restore(store_url: str) -> None:
-    # Callers: who may write there; a pointer is not shown to who may not see what it stands for
+    # Callers: a restore needs write access there, and for a Resource with an xref also read access to its target
     create(store_url)
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
 
@@ -119,7 +120,7 @@ EXAMPLES = {"sqlite": 8, "postgresql": 2}
 @pytest.mark.parametrize("kind", EXAMPLES)
 @pytest.mark.generated
 def test_any_moment_comes_back(request: pytest.FixtureRequest, kind: str) -> None:
-    # FLAG-81: whatever happened since, the export is that of then, apart from epochs and modifiedat; the log is whole
+    # FLAG-81: after any history, the export is that of the moment, except epochs and modifiedat; the log verifies
     url = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
 
     @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=list(HealthCheck))
@@ -157,7 +158,7 @@ async def export(registry: Registry) -> Any:
 
 
 def settled(value: Any) -> Any:
-    """Without what any write moves."""
+    """A value without the attributes that every write changes."""
     if isinstance(value, list):
         return [settled(each) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Paths and methods: what each takes, and how refusals look."""
+"""Paths and methods: which methods a path takes, and the problems of refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def filled(api: Api) -> Api:
 
 
 def members(answer: Any) -> dict[str, Any]:
-    """A problem's members without the words: type, subject, args."""
+    """A problem's members without its texts: type, subject, args."""
     found = answer.json()
     return {"type": found["type"].partition("#")[2], "subject": found.get("subject"), "args": found.get("args")}
 
@@ -54,23 +54,23 @@ def test_each_path_lists_its_methods(filled: Api) -> None:
 
 
 def test_a_registry_that_is_read_only(filled: Api) -> None:
-    # CAP-13, C-7: no write methods, and a 405 for those that come; HTTP-9: OPTIONS knows
+    # CAP-13, C-7: write methods are 405; HTTP-9: OPTIONS does not list them
     fixed = {"available": {name: {"mutable": name == "capabilities"} for name in ("capabilities", "entities", "model")}}
     filled.done("PATCH", "/capabilities", fixed)
     for path in ("/", "/dirs", "/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/meta"):
         assert filled.send("OPTIONS", path).headers["allow"] == "GET, HEAD, OPTIONS"
         assert filled.send("PATCH", path, {}).status_code == 405
-    # HTTP-3: what is not listed is not available, by any route
+    # HTTP-3: a path that `available` does not list is not available
     for path in ("/modelsource", "/export"):
         assert members(filled.send("GET", path)) == {"type": "not_available", "subject": path, "args": None}
-    # CAP-3: the flags are off as well, and so ignored
+    # CAP-3: flags that are off are ignored
     assert "inline" in filled.get("/capabilities")["flags"]
     filled.done("PATCH", "/capabilities", {"flags": []})
     assert filled.get("/?inline=nope&doc") == filled.get("/")
 
 
 def test_patch_of_a_document_needs_details(filled: Api) -> None:
-    # trap 27: 405 with an Allow that leaves PATCH out, and other answers agree with it (HTTP-9)
+    # trap 27: 405 with an Allow without PATCH; other responses have the same Allow (HTTP-9)
     for path in ("/dirs/d/files/f", "/dirs/d/files/f/versions/1"):
         refused = filled.send("PATCH", path, {})
         assert (refused.status_code, "PATCH" in refused.headers["allow"]) == (405, False)
@@ -86,7 +86,7 @@ def test_details_where_it_does_not_belong(filled: Api, path: str) -> None:
 
 
 def test_details_means_nothing_where_there_are_no_documents(filled: Api) -> None:
-    # HTTP-20: accepted, and never shown
+    # HTTP-20: `$details` is accepted, and not in the URLs of responses
     made = filled.done("PUT", "/dirs/d/notes/n$details", {})
     assert made.headers["location"] == made.json()["self"] == f"{BASE}/dirs/d/notes/n"
     assert made.headers["content-location"] == f"{BASE}/dirs/d/notes/n/versions/1"
@@ -102,7 +102,7 @@ def test_details_means_nothing_where_there_are_no_documents(filled: Api) -> None
     ],
 )
 def test_what_is_not_built(api: Api, path: str) -> None:
-    # HTTP-3, C-7: 404, as an API that this server does not have
+    # HTTP-3, C-7: 404 with the problem of an API that this server does not have
     answer = api.send("GET", path)
     assert (answer.status_code, members(answer)) == (404, {"type": "api_not_found", "subject": path, "args": None})
 
@@ -113,12 +113,12 @@ def test_problems_below_our_own_paths(api: Api) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
     assert (answer.json()["status"], answer.status_code) == (404, 404)
     ours = api.send("GET", "/nope")
-    # HTTP-6: JSON says that it is UTF-8
+    # HTTP-6: the content type of JSON has the charset UTF-8
     assert (ours.headers["content-type"], "status" in ours.json()) == ("application/json; charset=utf-8", False)
 
 
 def test_every_answer_names_the_root(filled: Api) -> None:
-    # HTTP-5, ERR-5: errors, empty answers and documents too
+    # HTTP-5, ERR-5: errors, empty responses and documents too
     reads = ("/", "/no", "/dirs", "/dirs/d/files/f", "/-/livez", "/-/no")
     for method, path in (
         *(("GET", path) for path in reads),
@@ -132,7 +132,8 @@ def test_every_answer_names_the_root(filled: Api) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "problem"),
     [
-        # HTTP-11: a metadata write needs a body; unparsable, doubled or no object is a parsing error, without subject
+        # HTTP-11: a metadata write needs a body; invalid JSON, repeated names and other values than objects are
+        # parsing errors, without subject
         ("PUT", "/", None, {"type": "missing_body", "subject": "/", "args": None}),
         ("PATCH", "/dirs/d", b"", {"type": "missing_body", "subject": "/dirs/d", "args": None}),
         ("PUT", "/dirs/d", b"{", "parsing_data"),
@@ -140,10 +141,10 @@ def test_every_answer_names_the_root(filled: Api) -> None:
         ("PUT", "/dirs/d", b'{"name":"a","name":"b"}', "parsing_data"),
         ("PUT", "/dirs/d", b'{"x":NaN}', "parsing_data"),
         ("DELETE", "/dirs", b"[]", "parsing_data"),
-        # ENT-30: an id that none can have; ERR-6: its subject is the URL of the request
+        # ENT-30: an invalid id; ERR-6: the subject is the URL of the request
         ("PUT", "/dirs/-x?doc", {}, "malformed_id"),
         ("PUT", "/dirs/d%2Fe", {}, "malformed_id"),
-        # C-8, HTTP-21: unknown types are missing targets in a path
+        # C-8, HTTP-21: an unknown type in a path is not_found
         ("PUT", "/nope/d", {}, {"type": "not_found", "subject": "/nope/d", "args": None}),
         ("POST", "/dirs/d/nope", {}, {"type": "not_found", "subject": "/dirs/d/nope", "args": None}),
         # core 7, example: numbers are strings in `args`
@@ -165,12 +166,12 @@ def test_requests_that_are_refused(filled: Api, method: str, path: str, body: An
         assert found["subject"] == BASE + path.replace("%2F", "/")
     if problem == "parsing_data":
         assert "subject" not in answer.json()
-    assert filled.get("/?inline") == before  # trap 40: nothing leaks
+    assert filled.get("/?inline") == before  # trap 40: nothing is written
     assert "xregistry-xregcorrelationid" not in answer.headers  # EV-29
 
 
 def test_internal_errors_reveal_no_details(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # core 7, server_error: a bug is logged and leaks nothing
+    # core 7, server_error: the response to a bug has no details
     monkeypatch.setattr("annals.api.xregistry.reading.json_response", lambda *_: json.loads("secret"))
     answer = filled.send("GET", "/dirs/d")
     assert (answer.status_code, members(answer)["type"]) == (500, "server_error")

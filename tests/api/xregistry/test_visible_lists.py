@@ -1,4 +1,4 @@
-"""What a caller with roles at some places sees: a registry that has the Groups there, and no others."""
+"""A caller with roles at some places sees a registry that has only the Groups at these places."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PATHS = [
     "/dirs?limit=1&sort=description",
     "/boxes?limit=2&filter=name=n*&sort=name=desc",
 ]
-#: What tells of the whole registry in its own attributes.
+#: Attributes of the registry that reveal changes of any Group.
 MASKED = re.compile(r'("epoch":|"modifiedat":)("[^"]*"|\d+)')
 
 
@@ -92,7 +92,7 @@ def token(name: str) -> str:
 
 
 def pages(api: Api, path: str, token: str) -> Iterator[httpx.Response]:
-    """The answer to a request and those to its next pages."""
+    """The response to a request and those to its next pages."""
     answer = api.send("GET", path, authorization=f"Bearer {token}")
     yield answer
     while (link := answer.links.get("next")) is not None:
@@ -113,13 +113,13 @@ def test_lists_are_those_of_a_registry_without_the_other_groups(full: Api, sqlit
         for path in PATHS:
             for asof in (False, True):
                 expected = contents(part, path, "root", asof=asof)
-                # Where no Group matches a filter, the registry is filtered out itself.
+                # If no Group matches a filter, the registry itself does not match.
                 assert {status for status, _ in expected} <= ({200, 404} if path.startswith("/?filter") else {200})
                 assert contents(full, path, token(name), asof=asof) == expected, (path, asof)
 
 
 def contents(api: Api, path: str, token: str, *, asof: bool) -> list[tuple[int, str]]:
-    """The statuses and bodies of a request and of its next pages, without what tells of the whole registry."""
+    """The statuses and bodies of a request and of its next pages, without MASKED."""
     position = api.send("GET", "/", authorization="Bearer root").headers["annals-position"]
     moment = f"{'&' if '?' in path else '?'}asof={position}" if asof else ""
     answers = pages(api, path + moment, token)

@@ -1,4 +1,4 @@
-"""What writes answer."""
+"""Responses to writes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_created_and_updated(api: Api, method: str, path: str, body: Any, first:
 
 
 def test_a_version_made_beside_the_default_is_the_content_location(api: Api) -> None:
-    # HTTP-32: the Version that the request created, not the default that stays
+    # HTTP-32: the Version that the request created, not the unchanged default
     api.done("PUT", "/dirs/d/files/f$details", {"meta": {"defaultversionid": "v1", "defaultversionsticky": True}})
     answer = api.done("PATCH", "/dirs/d/files/f$details", {"versions": {"v2": {}}})
     assert located(answer) == (200, None, f"{URL}/versions/v2$details")
@@ -89,12 +89,12 @@ def test_a_version_made_beside_the_default_is_the_content_location(api: Api) -> 
     ],
 )
 def test_answers_are_what_a_get_gives(api: Api, method: str, path: str, body: Any, get: str) -> None:
-    # HTTP-30, FLAG-2: in the same form, flags applied
+    # HTTP-30, FLAG-2: the response has the form of a GET with the same flags
     assert api.done(method, path, body).json() == api.get(get)
 
 
 def test_collections_answer_with_what_was_processed(api: Api) -> None:
-    # HTTP-23, HTTP-27: just the named entities, as the request nests them; SER-12: by id; `{}` gives `{}`
+    # HTTP-23, HTTP-27: only the entities in the request, nested as there; SER-12: sorted by id; `{}` returns `{}`
     api.done("PUT", "/dirs/other/files/o$details", {})
     answer = api.done("POST", "/?inline=dirs.files", {"dirs": {"d2": {}, "d1": {"files": {"f": {}}}}}).json()
     assert answer == {"dirs": {name: api.get(f"/dirs/{name}?inline=files") for name in ("d1", "d2")}}
@@ -120,14 +120,14 @@ def test_an_answer_that_cannot_be_built_undoes_the_write(store_url: str) -> None
         assert (refused.status_code, ID in refused.headers) == (400, False)
         assert api.get("/") == before
         assert api.send("GET", "/dirs/d").status_code == 404
-        # the model as the request leaves it decides what can be inlined
+        # what can be inlined depends on the model after the request
         source = api.get("/modelsource")
         source["groups"]["boxes"] = {"singular": "box"}
         assert api.done("PUT", "/?inline=boxes", {"modelsource": source}).json()["boxes"] == {}
 
 
 def test_the_correlation_id(api: Api) -> None:
-    # EV-27: 200, 201 and 204, JSON and documents; EV-29, EV-30: not on reads, nor where nothing was recorded
+    # EV-27: with 200, 201 and 204, JSON and documents; EV-29, EV-30: not with reads, nor if nothing was recorded
     assert api.done("PUT", "/dirs/d/files/f", b"x").headers[ID] == "id1"
     assert api.done("PUT", "/dirs/d", {}).headers[ID] == "id2"
     assert ID not in api.send("GET", "/dirs/d").headers
@@ -138,7 +138,7 @@ def test_the_correlation_id(api: Api) -> None:
 
 
 def test_a_document_sent_back_with_its_headers(api: Api) -> None:
-    # EV-31, ENT-15: what an answer said may be sent again whole; nothing of it is taken for an attribute
+    # EV-31, ENT-15: a client may send back all headers of a response; those of the server do not become attributes
     made = api.done("PUT", "/dirs/d/files/f", b"x", content_type="text/plain", xRegistry_name="a%20b")
     echoed = {name: value for name, value in made.headers.items() if name.startswith(("xregistry-", "content-type"))}
     answer = api.send("PUT", "/dirs/d/files/f", b"x", **echoed)
@@ -149,7 +149,8 @@ def test_a_document_sent_back_with_its_headers(api: Api) -> None:
 
 
 def test_document_writes_merge(api: Api) -> None:
-    # HTTP-45: only headers given change; traps 16 to 18: no Content-Type erases it, label headers are the whole map
+    # HTTP-45: only attributes with headers change; traps 16 to 18: a request without Content-Type erases it, label
+    # headers are the whole map
     labels = {"xRegistry-labels.a": "1", "xRegistry-labels.b": "2"}
     api.done("PUT", "/dirs/d/files/f", b"x", content_type="a/b", xRegistry_name="n", **labels)
     answer = api.done("PUT", "/dirs/d/files/f", b"y", xRegistry_description="")
@@ -162,7 +163,7 @@ def test_document_writes_merge(api: Api) -> None:
 
 
 def test_headers_and_bodies_that_contradict(api: Api) -> None:
-    # HTTP-46: metadata in the body leaves no room for headers; HTTP-47: a URL leaves none for a document
+    # HTTP-46: no xRegistry headers with metadata in the body; HTTP-47: no document with a URL
     for path in ("/dirs/d/files/f$details", "/dirs/d/notes/n", "/dirs/d/files/f/meta"):
         refused = api.send("PUT", path, {}, xRegistry_name="x")
         assert refused.json()["type"].endswith("http.md#extra_xregistry_header")
@@ -173,14 +174,14 @@ def test_headers_and_bodies_that_contradict(api: Api) -> None:
 
 
 def test_schema_keyword(api: Api) -> None:
-    # ENT-6: accepted beside the attributes of one entity, not as a key of a map
+    # ENT-6: accepted among the attributes of one entity, not as a key of a map
     for path in ("/", "/dirs/d", "/dirs/d/files/f$details", "/dirs/d/files/f/meta"):
         api.done("PUT", path, {"$schema": "http://x"})
     assert api.send("POST", "/dirs", {"$schema": {}}).status_code == 400
 
 
 def test_deletes(api: Api) -> None:
-    # ENT-162, trap 11: no body deletes all, `{}` none, a map those it names; HTTP-73: a single one's body is ignored
+    # ENT-162, trap 11: no body deletes all, `{}` none, a map those it names; HTTP-73: for one entity, a body is ignored
     api.done("POST", "/dirs", {"a": {}, "b": {}, "c": {}})
     api.done("DELETE", "/dirs", {})
     assert list(api.get("/dirs")) == ["a", "b", "c"]
@@ -193,7 +194,7 @@ def test_deletes(api: Api) -> None:
 
 
 def test_large_bodies_and_answers(api: Api) -> None:
-    # HTTP-27: as small ones, only elsewhere in the process
+    # HTTP-27: large bodies are handled in other threads than small ones, with the same result
     files = {f"f{number:04}": {"name": "n" * 50} for number in range(500)}
     answer = api.done("POST", "/dirs/d/files", files).json()
     assert answer == api.get("/dirs/d/files")

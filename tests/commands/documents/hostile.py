@@ -1,4 +1,4 @@
-"""Documents that nobody should trust, by format: what they try, and what is said of them."""
+"""Hostile documents by format: what each one tries, and the result that its check must have."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 MEGABYTE: Final = 1 << 20
 #: Size of the large documents.
 LARGE: Final = 50 * MEGABYTE
-#: What backtracks without end, and a text that makes it do so.
+#: A pattern that backtracks exponentially, and a text on which it does.
 BOMB, FUSE = "^(a+)+$", "a" * 60 + "!"
-#: Said of what takes all of its time.
+#: Part of the message about a document that exceeds its time limit.
 LATE: Final = "longer than the limit"
-#: The verdict depends on how fast the machine is.
+#: Any result, because it depends on the speed of the machine.
 ANY: Final = "*"
 
 CORE: Final = {"$schema": "https://json-structure.org/meta/core/v0/#", "$id": "https://example.com/s", "name": "S"}
@@ -25,7 +25,7 @@ CLOUD: Final = "http://169.254.169.254/latest/meta-data/"
 
 
 class Trap(NamedTuple):
-    """Where references lead that must not be followed. pipe: whoever opens it to read waits for ever."""
+    """Targets of references that must not be followed. pipe: a named pipe; opening it for reading blocks for ever."""
 
     url: str
     pipe: Path
@@ -36,8 +36,9 @@ class Trap(NamedTuple):
 
 
 class Hostile(NamedTuple):
-    """A document. says: what the verdict on it has in it; empty where the document is harmless and taken, ANY where
-    either will do, as long as there is an answer. older: what it is to be compared with, both ways.
+    """A document and the result of its check. older: a document to compare it with, in both directions.
+
+    says: part of the message that refuses the document; empty if the document is valid, ANY if any result will do.
     """
 
     format: str
@@ -51,7 +52,7 @@ class Hostile(NamedTuple):
 
 
 def hostile(trap: Trap) -> Iterator[Hostile]:
-    """All of them."""
+    """All hostile documents."""
     yield from _avro()
     yield from _jsonschema(trap)
     yield from _jsonstructure(trap)
@@ -62,7 +63,7 @@ def hostile(trap: Trap) -> Iterator[Hostile]:
 
 
 def names() -> list[str]:
-    """What `hostile` gives, in words."""
+    """The names of all hostile documents."""
     return [str(one) for one in hostile(Trap("http://h", Path("/pipe")))]
 
 
@@ -71,7 +72,7 @@ def _text(value: Any) -> Callable[[], bytes]:
 
 
 def _filled(head: str, item: str, tail: str, size: int = LARGE) -> Callable[[], bytes]:
-    """A document of so many bytes: an item again and again, each with its number."""
+    """A document of about `size` bytes: one item repeated, each time with another number."""
 
     def made() -> bytes:
         each = len(item.format(n=1_000_000))

@@ -1,4 +1,4 @@
-"""Commands whose questions about documents are found out while others write: each gets an outcome, whatever happens."""
+"""Commands whose documents are checked while others are written: each gets an outcome, whatever happens."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lone_surrogate(number: int) -> WriteTree:
 
 
 def test_all_concurrent_writers_of_one_schema_succeed(registry: Store) -> None:
-    # ENT-112: each new Version is compared with the one before it, and nobody is sent away because others were faster
+    # ENT-112: each new Version is compared with the one before it; no command is refused because others were faster
     decisions: Counter[str] = Counter()
 
     def counted(command: Command, world: World, context: Context) -> Decision:
@@ -73,19 +73,19 @@ def test_all_concurrent_writers_of_one_schema_succeed(registry: Store) -> None:
 
 
 def test_a_command_with_endless_checks_is_refused(registry: Store) -> None:
-    asked: list[bytes] = []
+    contents: list[bytes] = []
 
-    def asking(command: Command, world: World, context: Context) -> Decision:
-        content = f'"int{len(asked)}"'.encode()
-        asked.append(content)
+    def require_another_check(command: Command, world: World, context: Context) -> Decision:
+        content = f'"int{len(contents)}"'.encode()
+        contents.append(content)
         document_check = FormatCheck("avro/1.11", digest(content))
         raise ChecksRequired(frozenset({document_check}), {str(document_check.sha256): content})
 
-    with closing(CommandBus(registry, [], asking)) as command_bus:
+    with closing(CommandBus(registry, [], require_another_check)) as command_bus:
         outcome = command_bus.submit(WriteTree(SCHEMA, {}, WriteMethod.PUT))
         with pytest.raises(ServerBusy):
             outcome.result(60)
-    assert len(asked) == MAX_ATTEMPTS + 1
+    assert len(contents) == MAX_ATTEMPTS + 1
 
 
 def test_a_command_that_cannot_be_checked_does_not_stop_the_next(registry: Store) -> None:
@@ -98,17 +98,17 @@ def test_a_command_that_cannot_be_checked_does_not_stop_the_next(registry: Store
 def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
     class Slow(DocumentChecker):
         def check(self, document_checks: Any, content: Any, report: Any = None) -> dict[DocumentCheck, CheckResult]:
-            asked.set()
+            started.set()
             go.wait(10)
             return super().check(document_checks, content, report)
 
-    asked, go = Event(), Event()
+    started, go = Event(), Event()
     graphql = {"format": "GraphQL/October2021", "schema": "type Query { a: Int }"}
     with closing(CommandBus(registry, [], checker=Slow())) as command_bus:
         command_bus.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
         before = registry.log_end()
         withdrawn = command_bus.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
-        asked.wait(10)
+        started.wait(10)
         assert withdrawn.cancel()
         go.set()
     assert registry.log_end() == before
@@ -116,7 +116,7 @@ def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
 
 @pytest.fixture
 def paused() -> Iterator[Event]:
-    """What a decision waits for; let go at the end in any case."""
+    """An event that a decision waits for; it is set at the end in any case."""
     go = Event()
     yield go
     go.set()
@@ -141,7 +141,7 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
     closer = Thread(target=command_bus.close)
     closer.start()
     with pytest.raises(RuntimeError):
-        for number in range(1000):  # until the other thread has come as far as that
+        for number in range(1000):  # until the other thread has begun to close the bus
             futures.append(command_bus.submit(WriteTree(f"{SCHEMA}{number}", avro(number), WriteMethod.PUT)))
             sleep(0.01)
     paused.set()

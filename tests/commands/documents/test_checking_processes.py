@@ -1,4 +1,4 @@
-"""The processes that check documents: started when needed, gone with who asked, replaced when they are lost."""
+"""The processes that check documents: started on demand, ended with their client, replaced when they are lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="pr
 #: Long enough to see a process at work on a busy machine.
 SECONDS: Final = 6
 SMALL, GRAPHQL = ("Avro/1.11", b'"int"'), ("GraphQL/October2021", b"type Query { a: Int }")
-#: A pattern that takes years on the value beside it.
+#: A schema with a pattern that takes years to match the default value.
 BOMB: Final = (
     b'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:simpleType name="s"><xs:restriction base="xs:string">'
     b'<xs:pattern value="(a+)+"/></xs:restriction></xs:simpleType><xs:element name="e" type="s" default="%s!"/>'
@@ -49,13 +49,13 @@ def put(url: str, format: str, content: bytes) -> httpx.Response:
 
 
 def kill(pids: list[int]) -> None:
-    """Kills processes, and waits until none lives."""
+    """Kills processes, and waits until none is alive."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     assert soon(lambda: not any(map(lives, pids)), 5)
 
 
-#: How many processes one client needs: the search index may read fields of a document in a second one meanwhile.
+#: The number of processes that one client needs; the search index may read fields of a document in a second one.
 ONE: Final = (1, 2)
 
 
@@ -64,7 +64,7 @@ def check(url: str, content: bytes) -> httpx.Response:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that one has started and that live."""
+    """The live child processes of a process."""
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
     found = [int(child) for task in tasks for child in task.read_text().split()]
     return [child for child in found if lives(child)]
@@ -77,7 +77,7 @@ def lives(pid: int) -> bool:
 
 
 def soon(holds: Callable[[], bool], seconds: float) -> bool:
-    """Whether something comes true in time."""
+    """Whether a condition becomes true in time."""
     until = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > until:
@@ -87,7 +87,7 @@ def soon(holds: Callable[[], bool], seconds: float) -> bool:
 
 
 def busy(served: Served) -> int:
-    """The process that a bomb keeps busy."""
+    """The process that BOMB keeps busy."""
     found: list[int] = []
 
     def works() -> bool:
@@ -106,7 +106,7 @@ def _seconds(pid: int) -> float:
 
 
 def test_there_is_none_before_it_is_needed(served: Served) -> None:
-    # reading, writing and small documents of a tame format take none; one that is enough is all that is started
+    # reads, writes and small documents of a cheap format need no process; no more processes are started than needed
     put(served.url, *SMALL).raise_for_status()
     httpx.patch(f"{served.url}/schemagroups/g/schemas/Avro/meta", json={"compatibility": "full"}).raise_for_status()
     wider = httpx.post(f"{served.url}/schemagroups/g/schemas/Avro$details", json={"format": SMALL[0], "schema": "long"})
@@ -120,7 +120,7 @@ def test_there_is_none_before_it_is_needed(served: Served) -> None:
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
 def test_none_outlives_the_server(served: Served, signal_: int) -> None:
-    # also when it is busy with what never ends, and nobody is left to stop it
+    # also a process that is busy with an endless check, when no server is left to stop it
     put(served.url, *GRAPHQL).raise_for_status()
     with ThreadPoolExecutor(1) as client:
         client.submit(put, served.url, "XSD/1.0", BOMB)
@@ -132,22 +132,22 @@ def test_none_outlives_the_server(served: Served, signal_: int) -> None:
 
 
 def test_a_server_that_stops_abandons_checks(tmp_path: Path) -> None:
-    # ERR-8: however many documents wait that take for ever, all who asked are told, and nothing of theirs is written
+    # ERR-8: however many endless checks there are, each client gets an error, and none of the documents is written
     database = f"sqlite:///{tmp_path / 'annals.db'}"
     bombs = [BOMB + b"<!-- %d -->" % number for number in range(40)]
     with ExitStack() as stack:
         with serving(database, tmp_path, ANNALS_CHECK_SECONDS="600") as served:
             put(served.url, *GRAPHQL).raise_for_status()
             clients = stack.enter_context(ThreadPoolExecutor(len(bombs)))
-            asked = [clients.submit(put, served.url, "XSD/1.0", bomb) for bomb in bombs[:-12]]
-            asked += [clients.submit(check, served.url, bomb) for bomb in bombs[-12:]]
+            futures = [clients.submit(put, served.url, "XSD/1.0", bomb) for bomb in bombs[:-12]]
+            futures += [clients.submit(check, served.url, bomb) for bomb in bombs[-12:]]
             busy(served)
             served.process.send_signal(signal.SIGTERM)
             served.process.wait(30)
-        told = [
-            (answer.status_code, answer.json()["type"].rpartition("#")[2]) for answer in (a.result() for a in asked)
+        errors = [
+            (answer.status_code, answer.json()["type"].rpartition("#")[2]) for answer in (a.result() for a in futures)
         ]
-        assert told == [(503, "server_busy")] * len(bombs)
+        assert errors == [(503, "server_busy")] * len(bombs)
     with serving(database, tmp_path) as served:
         assert set(httpx.get(f"{served.url}/schemagroups/g/schemas").json()) == {"GraphQL"}
     assert annals("log", "verify", "--database", database, cwd=tmp_path).returncode == 0
@@ -158,7 +158,7 @@ def test_an_interrupted_import_leaves_none_behind(tmp_path: Path) -> None:
     (tmp_path / "all.json").write_text(json.dumps(document))
     command = [sys.executable, "-m", "annals", "import", "all.json"]
     settings = environment(ANNALS_CHECK_SECONDS="600")
-    # Who runs the tests in the background may ignore interrupts, and its children would inherit that.
+    # A shell that runs the tests in the background may ignore interrupts, and its children inherit that.
     interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(
         command, cwd=tmp_path, env=settings, stderr=subprocess.PIPE, preexec_fn=interruptible
@@ -196,7 +196,7 @@ def test_they_know_no_secrets(served: Served) -> None:
 
 @pytest.mark.long
 def test_what_is_kept_parsed_takes_a_share_of_the_memory_only() -> None:
-    # a process that has seen many documents takes another one as if it were the first
+    # a process that has checked many documents has enough memory for another large one
     checker = DocumentChecker(CheckLimits(workers=1, memory=512 << 20))
     fields = "".join(f"  field{number}(argument: Int): String\n" for number in range(5000))
     for turn in range(20):

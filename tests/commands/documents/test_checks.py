@@ -1,4 +1,4 @@
-"""Documents are checked before the lock is taken, within bounds; what lacks an answer is decided again."""
+"""Documents are checked before the write lock is taken, within limits; commands that lack results are retried."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def avro(*fields: str, optional: bool = False, **attributes: Any) -> dict[str, A
 
 
 class Counted(DocumentChecker):
-    """A Checker that notes what it has to find out, and what a small question costs no process for."""
+    """A checker that records the checks it is requested to run, whether they need a process or not."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[DocumentCheck] = []
+        self.requested: list[DocumentCheck] = []
 
     def check(self, document_checks: Any, content: Any, report: Any = None) -> dict[DocumentCheck, CheckResult]:
-        asked = list(document_checks)
-        self.asked += asked
-        return super().check(asked, content, report)
+        requested = list(document_checks)
+        self.requested += requested
+        return super().check(requested, content, report)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def refused(command_bus: CommandBus, xid: str, tree: dict[str, Any], method: Wri
 
 
 def test_a_document_that_is_none_of_its_format_is_refused(store: Store, command_bus: CommandBus) -> None:
-    # SC-10, V-14: whatever strictvalidation says; the answer names the place and what stands there
+    # SC-10, V-14: whatever strictvalidation says; the response has the location and the fragment there
     put(command_bus, SCHEMA, avro("a"))
     before = store.log_end()
     problem = refused(command_bus, SCHEMA, avro("a", "a"))
@@ -81,7 +81,7 @@ def test_a_document_that_is_none_of_its_format_is_refused(store: Store, command_
 
 
 def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, command_bus: CommandBus) -> None:
-    # SC-01, SC-35: a Group's constraints give the format, which only the decision knows; the tree is taken whole twice
+    # SC-01, SC-35: only the decision finds the format, in the Group's constraints; the whole tree is decided twice
     constraints = {"schemas.format": {"default": "Avro/1.11"}}
     tree = {"constraints": constraints, "schemas": {f"s{n}": {"schema": record("a", f"b{n}")} for n in range(3)}}
     recorded = put(command_bus, "/schemagroups/g1", tree)
@@ -94,7 +94,7 @@ def test_a_format_that_is_found_out_late_is_checked_as_well(store: Store, comman
 
 
 def test_an_incompatibility_has_a_position_and_a_reason(command_bus: CommandBus) -> None:
-    # SC-30, SC-36: the rule, both places and both fragments
+    # SC-30, SC-36: the response has the rule, both locations and both fragments
     put(command_bus, SCHEMA, avro("a", versionid="v1", meta={"compatibility": "backward"}))
     problem = refused(command_bus, f"{SCHEMA}/versions/v2", avro("a", "b"))
     assert problem.name == "compatibility_violation"
@@ -111,7 +111,7 @@ def test_an_incompatibility_has_a_position_and_a_reason(command_bus: CommandBus)
 
 
 def test_all_that_a_rule_refuses_are_named(store: Store, command_bus: CommandBus) -> None:
-    # SC-30: each offending Version, with what it is held against, and nothing is stored
+    # SC-30: each offending Version, with the one that it is compared with; nothing is stored
     for id, fields in (("v1", "a"), ("v2", "ab"), ("v3", "abc")):
         put(command_bus, f"{SCHEMA}/versions/{id}", avro(*fields))
     before = store.log_end()
@@ -128,20 +128,20 @@ def test_all_that_a_rule_refuses_are_named(store: Store, command_bus: CommandBus
 
 
 def test_a_new_version_asks_as_much_as_its_line_is_long(command_bus: CommandBus, checker: Counted) -> None:
-    # ENT-112: transitive rules hold a Version against all that it descends from, each way once, and no others again
+    # ENT-112: transitive rules compare a new Version once with each of its ancestors in each direction, and no others
     put(command_bus, SCHEMA, avro("a0", optional=True, versionid="v0", meta={"compatibility": "full_transitive"}))
     for number in range(1, 12):
-        checker.asked.clear()
+        checker.requested.clear()
         fields = [f"a{each}" for each in range(number + 1)]
         put(command_bus, f"{SCHEMA}/versions/v{number}", avro(*fields, optional=True))
-        assert sum(isinstance(document_check, CompatibilityCheck) for document_check in checker.asked) == 2 * number
-    checker.asked.clear()
+        assert sum(isinstance(document_check, CompatibilityCheck) for document_check in checker.requested) == 2 * number
+    checker.requested.clear()
     put(command_bus, f"{SCHEMA}/versions/v5", {"description": "no other document"}, WriteMethod.PATCH)
-    assert checker.asked == []
+    assert checker.requested == []
 
 
 def test_a_slow_check_blocks_no_other_command(store: Store) -> None:
-    # untrusted documents: bounded time, in a process of its own, while other writers write
+    # an untrusted document is checked with a time limit in a separate process, while other commands are written
     heavy = record(*(f"f{number}" for number in range(200_000)))
     with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=0.2)))) as command_bus:
         command_bus.submit(CreateRegistry("reg", default_source())).result()
@@ -156,7 +156,7 @@ def test_a_slow_check_blocks_no_other_command(store: Store) -> None:
 
 
 def test_a_check_may_take_so_much_memory_only() -> None:
-    # read, it takes some 250 megabytes
+    # parsed, the document takes some 250 megabytes
     fields = [{"name": f"f{number}", "type": []} for number in range(220_000)]
     document = json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":")).encode()
     document_check = FormatCheck("avro/1.11", digest(document))
@@ -165,7 +165,7 @@ def test_a_check_may_take_so_much_memory_only() -> None:
 
 
 def test_one_bad_document_fails_only_its_own_command() -> None:
-    # what is checked together with a document that ends the process is answered all the same
+    # documents that are checked together with one that ends the process get their results all the same
     heavy = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
     light = [json.dumps(record(f"f{number}")).encode() for number in range(5)]
     documents = {digest(content): content for content in (heavy, *light)}
@@ -185,12 +185,12 @@ def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.Monkey
     document = json.dumps(record("a")).encode()
     document_check, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
     assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
-    monkeypatch.setattr(document_checker, "_process_pool", None)  # nothing is asked again
+    monkeypatch.setattr(document_checker, "_process_pool", None)  # no process is available for a second check
     assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
 
 
 def test_a_closed_checker_leaves_the_processes_to_others() -> None:
-    # registries of one program share them: the one that stops keeps what it knows, the other one goes on asking
+    # registries of one program share processes: a stopped checker still has its cached results, the other runs checks
     documents = {digest(content) or "": content for content in (b"type Query { a: Int }", b"type Query { b: Int }")}
     known, fresh = (FormatCheck("graphql/october2021", sha256) for sha256 in documents)
     stopped, other = DocumentChecker(), DocumentChecker()

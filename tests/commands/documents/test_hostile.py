@@ -1,6 +1,6 @@
-"""Hostile documents end within their limits, reach nothing, and block no other command.
+"""Checks of hostile documents end within their limits, reach nothing, and block no other command.
 
-SC-10, and what every format promises: nothing is fetched or read because a document says so.
+SC-10, for every format: nothing is fetched or read because a document refers to it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from annals.domain.decisions.checks.document_checks import CompatibilityCheck, D
 from tests.commands.documents.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
 from tests.support.serving import Served, serving
 
-#: For one document. What is not ended goes on for years, and would be ended as a test that hangs.
+#: The time limit for one document. A check without a limit would run for years, until the test itself times out.
 SECONDS: Final = 2
 MEGABYTE: Final = 1 << 20
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[socket.socket]:
-    """A server that nobody is to connect to."""
+    """A server that must get no connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         yield listening
@@ -57,25 +57,28 @@ def test_a_hostile_document_ends_in_time_and_reaches_nothing(
 ) -> None:
     one, content = table[name], table[name].content()
     documents = {digest(content) or "": content}
-    asked = FormatCheck(one.format, digest(content))
-    document_checks: list[DocumentCheck] = [asked]
+    format_check = FormatCheck(one.format, digest(content))
+    document_checks: list[DocumentCheck] = [format_check]
     if one.older is not None:
         documents[digest(one.older) or ""] = one.older
         older = FormatCheck(one.format, digest(one.older))
-        document_checks += [CompatibilityCheck(asked, older), CompatibilityCheck(older, asked, newer="writer")]
+        document_checks += [
+            CompatibilityCheck(format_check, older),
+            CompatibilityCheck(older, format_check, newer="writer"),
+        ]
     answers = checker.check(document_checks, documents.__getitem__)
-    texts = [found.text for found in answers[asked]]
+    texts = [found.text for found in answers[format_check]]
     assert all(len(text) <= 1000 and text.isprintable() for text in texts), texts
     if one.says != ANY:
         assert one.says in " ".join(texts) if one.says else texts == [], texts
-    # Where the pipe was opened, or the address of a cloud's own service dialled, nothing but LATE could be said.
+    # If the check opened the pipe or connected to the cloud's address, its result could only be LATE.
     with pytest.raises(BlockingIOError):
         listener.accept()
     assert not Path("owned").exists() and not (tmp_path / "owned").exists()
 
 
 def bombs(count: int) -> dict[str, bytes]:
-    """Documents that take years each, by their hashes."""
+    """Documents that take years each to check, by their hashes."""
     simple = f'<xs:simpleType name="s"><xs:restriction base="xs:string"><xs:pattern value="{BOMB[1:-1]}"/>'
     rest = f'</xs:restriction></xs:simpleType><xs:element name="e" type="t:s" default="{FUSE}"/></xs:schema>'
     made = [f"{XSD}<!--{number}-->{simple}{rest}".encode() for number in range(count)]
@@ -83,7 +86,7 @@ def bombs(count: int) -> dict[str, bytes]:
 
 
 def test_a_request_of_many_bombs_is_given_up() -> None:
-    # what a request may lose to its bounds is counted; all of these would take longer than a test may
+    # a request is given up after `max_losses` checks exceed a limit; waiting for all of them would take too long
     documents = bombs(400)
     document_checks = [FormatCheck("xsd/1.1", name) for name in documents]
     answers = DocumentChecker(CheckLimits(seconds=1, max_losses=3)).check(document_checks, documents.__getitem__)
@@ -91,17 +94,19 @@ def test_a_request_of_many_bombs_is_given_up() -> None:
 
 
 def test_what_is_lost_is_compared_with_nothing() -> None:
-    # ENT-112: a line of Versions costs a bomb's time once, not once for each, which would take longer than a test may
+    # ENT-112: a document costs its time limit once, not once for each comparison, which would take too long for a test
     [(bomb, content)] = bombs(1).items()
     older = {str(digest(text)): text for text in (f"{XSD}<!--{n}--></xs:schema>".encode() for n in range(200))}
-    asked = FormatCheck("xsd/1.1", bomb)
-    readings: list[DocumentCheck] = [CompatibilityCheck(asked, FormatCheck("xsd/1.1", name)) for name in older]
+    format_check = FormatCheck("xsd/1.1", bomb)
+    comparisons: list[DocumentCheck] = [
+        CompatibilityCheck(format_check, FormatCheck("xsd/1.1", name)) for name in older
+    ]
     checker = DocumentChecker(CheckLimits(seconds=2, max_losses=300))
-    answers = checker.check([*readings, asked], {**older, bomb: content}.__getitem__)
-    assert all(LATE in answers[document_check][0].text for document_check in (asked, *readings))
+    answers = checker.check([*comparisons, format_check], {**older, bomb: content}.__getitem__)
+    assert all(LATE in answers[document_check][0].text for document_check in (format_check, *comparisons))
 
 
-#: For each format a document that takes all of its time, or as much as its format allows.
+#: For each format, a document whose check takes its whole time limit, or as long as the format allows.
 SLOW: Final = {
     "Avro/1.11": "avro/1.11: many fields",
     "JsonSchema/draft/2020-12": "jsonschema/draft/2020-12: large",
@@ -123,7 +128,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def put(served: Served, format: str, content: bytes, name: str) -> httpx.Response:
-    """A document written as what it is, the body being its bytes."""
+    """Writes a document; the body of the request is its bytes."""
     url, headers = f"{served.url}/schemagroups/g/schemas/{name}", {"xRegistry-format": format}
     return httpx.put(url, content=content, headers=headers, timeout=60)
 
@@ -142,13 +147,13 @@ def test_hostile_documents_do_not_block_other_requests(format: str, served: Serv
             assert written.status_code in (200, 201)
             writes += not slow.done()
     answer = slow.result()
-    # What takes nearly all of the time may just be taken.
+    # A check that takes almost its whole time limit may just succeed.
     assert answer.status_code == 201 or ("format_violation" in answer.json()["type"] and answer.json()["detail"])
     assert writes > 2
 
 
 def test_checks_without_writing_leave_threads_for_others(served: Served) -> None:
-    # many of `/-/check` at once: reads, readiness and other checks go on
+    # reads and the readiness probe respond while many requests to `/-/check` run
     documents = list(bombs(8).values())
 
     def check(content: bytes) -> httpx.Response:

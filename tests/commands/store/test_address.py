@@ -18,7 +18,7 @@ FIRST, SECOND = "http://127.0.0.1:9001", "http://127.0.0.1:9002"
 
 
 def named(url: str, here: str, *, public_url: str = "") -> str:
-    """The URL that a process records, which opens the store there."""
+    """The URL that a process at `here` records after it opened the store."""
     with closing(Store(url, public_url=public_url)) as store:
         store.create()
         store.ensure_public_url(here)
@@ -26,7 +26,7 @@ def named(url: str, here: str, *, public_url: str = "") -> str:
 
 
 def record(url: str, here: str | None, registryid: str = "r") -> None:
-    """Has one interaction recorded."""
+    """Records one interaction, as a process at `here` if there is one."""
     with closing(Store(url)) as store:
         store.create()
         if here:
@@ -37,7 +37,7 @@ def record(url: str, here: str | None, registryid: str = "r") -> None:
 
 
 def test_the_first_address_stays(store_url: str) -> None:
-    # EV-12: the source of all events is the same, whatever port the registry has next
+    # EV-12: the source of all events stays the same when the registry's port changes
     assert [named(store_url, here) for here in (FIRST, SECOND, FIRST)] == [FIRST] * 3
 
 
@@ -55,7 +55,7 @@ def test_interactions_are_recorded_under_it(store_url: str) -> None:
 
 @pytest.mark.parametrize("here", [FIRST, SECOND])
 def test_a_store_whose_events_name_the_usual_address_goes_on_with_it(store_url: str, here: str) -> None:
-    # EV-12: such events say UNCONFIGURED, and their source never changes
+    # EV-12: events without a URL have UNCONFIGURED_URL in their source, which never changes
     record(store_url, None)
     assert urls(store_url) == [""]
     assert named(store_url, here) == UNCONFIGURED_URL
@@ -69,6 +69,6 @@ def test_it_is_no_projection(store_url: str) -> None:
 
 
 def urls(url: str) -> list[str]:
-    """What interactions were recorded under."""
+    """The URLs that interactions were recorded with."""
     with closing(Store(url)) as store, store.engine.connect() as connection:
         return [row[0] for row in connection.exec_driver_sql("SELECT registry_url FROM interaction ORDER BY last")]

@@ -1,4 +1,4 @@
-"""The ids of contents in a write transaction are those that the whole log would give."""
+"""The ids of contents in a write transaction are those that the whole log determines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that PostgreSQL receives are what was sent, whatever the values."""
+"""PostgreSQL receives arrays unchanged, whatever their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS: dict[type, tuple[str, list[Any]]] = {
 
 
 def stored(connection: psycopg.Connection[Any], kind: type, values: list[Any]) -> list[Any]:
-    """What a table has after an insertion of some values."""
+    """The values that a table returns after they were inserted."""
     name = COLUMNS[kind][0]
     connection.execute(f"CREATE TEMP TABLE sent (number bigint, value {name}) ON COMMIT DROP")
     arrays = encode_columns(list(enumerate(values)), (int, kind))
@@ -36,7 +36,7 @@ def test_values_arrive_unchanged(postgres_url: str, kind: type, chosen: str) -> 
 
 
 def test_a_statement_is_prepared_once(postgres_url: str) -> None:
-    """The size of numbers, and whether a column has any values, make no other statement of it."""
+    """Neither the size of numbers nor a column without values causes another prepared statement."""
     with psycopg.connect(postgres_url) as connection:
         for values in ([1], [1 << 40], [None], [None, 5]):
             stored(connection, int, values)

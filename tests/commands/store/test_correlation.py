@@ -20,7 +20,7 @@ def test_ids_sort_as_they_were_made() -> None:
 
 
 def test_an_id_sorts_after_the_last_one_of_the_log() -> None:
-    """EV-25: whoever made that, and whatever the clock says since; what is no ULID has no place among them."""
+    """EV-25: even if the clock is behind that id; an id that is not a ULID is ignored."""
     ids = ["7zzzzzzzzz0123456789abcdef", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "c7", "8zzzzzzzzz0123456789abcdef"]
     later = [UlidGenerator(lambda: 5)(id) for id in ids]
     assert [one > id.casefold() for one, id in zip(later[:2], ids, strict=False)] == [True, True]
@@ -28,7 +28,7 @@ def test_an_id_sorts_after_the_last_one_of_the_log() -> None:
 
 
 def test_two_registries_that_go_on_from_one_id_make_different_ones() -> None:
-    """EV-25: a copy and what it copies both stand at the same id, and their clocks may be behind it."""
+    """EV-25: a registry and its copy continue from the same last id, and their clocks may be behind it."""
     last = UlidGenerator(lambda: 9)()
     ids = [UlidGenerator(lambda: 5)(last) for _ in range(1000)]
     assert len(set(ids)) == 1000 and min(ids) > last

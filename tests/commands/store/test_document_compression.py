@@ -1,4 +1,4 @@
-"""Documents as they are stored: each comes back byte for byte, whatever it looks like."""
+"""The stored form of documents: each document is read back byte for byte, whatever its content."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_commits_are_durable(store: Store) -> None:
 
 
 def test_plans_follow_the_size_of_the_tables(postgres_url: str) -> None:
-    """A store grows from nothing within seconds; a plan that scans its empty tables must not outlive that."""
+    """An empty store grows within seconds; a plan that scans its empty tables must not be used after that."""
     store = Store(postgres_url)
     store.create()
     assert settings(store, "SHOW enable_seqscan") == ["off"]
@@ -35,7 +35,7 @@ def test_plans_follow_the_size_of_the_tables(postgres_url: str) -> None:
 
 
 def test_large_values_are_compressed_fast(postgres_url: str) -> None:
-    """Others wait while a large body is compressed, so it is done by lz4 wherever the server has that."""
+    """Other writers wait while a large body is compressed, so the store uses lz4 if the server supports it."""
     store = Store(postgres_url)
     store.create()
     offered = "SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'"
@@ -66,7 +66,7 @@ def test_a_statement_never_grows_beyond_what_a_database_takes() -> None:
 
 
 def test_a_large_commit_leaves_no_large_file(tmp_path: Path) -> None:
-    """The write-ahead log is cut when it is used again, not when the server stops."""
+    """The write-ahead log is truncated when it is used again, not only when the server stops."""
     store = Store(f"sqlite:///{tmp_path}/annals.db")
     store.create()
     log = tmp_path / "annals.db-wal"
@@ -83,7 +83,7 @@ def test_a_large_commit_leaves_no_large_file(tmp_path: Path) -> None:
 
 
 def test_commits_leave_checkpoints_to_another_thread(tmp_path: Path) -> None:
-    """A commit ends with the write-ahead log on the disk; what carries it over runs beside the next commands."""
+    """A commit writes only the write-ahead log to disk; a thread copies it to the database during the next commands."""
     others = set(threading.enumerate())
     store = Store(f"sqlite:///{tmp_path}/annals.db")
     store.create()

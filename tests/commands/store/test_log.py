@@ -21,7 +21,7 @@ from tests.support.small_decider import Refused, decide, delete, refuse, write
 
 
 def run(store: Store, *commands: Command) -> list[Recorded]:
-    """What the commands came to, in one transaction; none may fail."""
+    """The results of commands in one transaction; none may fail."""
     outcomes = handle([PendingCommand(command) for command in commands], store, [], decide)
     assert all(isinstance(outcome, Recorded) for outcome in outcomes), outcomes
     return outcomes  # type: ignore[return-value]
@@ -33,7 +33,7 @@ def column(store: Store, query: str) -> list[object]:
 
 
 def test_an_interaction_is_recorded_whole(store: Store) -> None:
-    """EV-24, EV-34: all events of an interaction carry its one correlation id, and it is kept with its facts."""
+    """EV-24, EV-34: all events of an interaction have its correlation id, which is stored with its caller."""
     [recorded] = run(store, write("/dirs/d1", "/dirs/d1/files/f1"))
     assert store.events(0, 10) == list(recorded.events)
     assert {event.xregcorrelationid for _, event in recorded.events} == {recorded.xregcorrelationid}
@@ -46,9 +46,9 @@ def test_an_interaction_is_recorded_whole(store: Store) -> None:
 
 
 def test_positions_have_no_gaps_after_refusals(store: Store) -> None:
-    """ENT-4: a refused command takes nothing with it, no position, no row."""
-    orders = [write("/dirs/a"), refuse(), write("/dirs/b"), refuse(), write("/dirs/a")]
-    outcomes = handle([PendingCommand(order) for order in orders], store, [], decide)
+    """ENT-4: a refused command uses up no position and leaves no row."""
+    commands = [write("/dirs/a"), refuse(), write("/dirs/b"), refuse(), write("/dirs/a")]
+    outcomes = handle([PendingCommand(command) for command in commands], store, [], decide)
     assert [type(outcome) for outcome in outcomes] == [Recorded, Refused, Recorded, Refused, Recorded]
     assert column(store, "SELECT position FROM log ORDER BY position") == [1, 2, 3]
     assert list(verify_log(store)) == []
@@ -73,7 +73,7 @@ def test_a_refused_command_is_undone_whole(store: Store) -> None:
     first, second = handle([broken, seen], store, [], decide)
     assert isinstance(first, Refused)
     assert isinstance(second, Recorded)
-    # What the undone neighbour wrote is unseen, and its revision and position are used again.
+    # The second command does not see what was undone, and gets the same revision and position.
     assert second.answer is None
     assert [(position, event.xid, event.revision) for position, event in second.events] == [(1, "/dirs/b", 1)]
     assert column(store, "SELECT xid FROM head") == ["/dirs/b"]
@@ -82,7 +82,7 @@ def test_a_refused_command_is_undone_whole(store: Store) -> None:
 
 
 def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
-    """EV-79: nothing becomes visible before its commit, nor when that fails."""
+    """EV-79: no event is visible before its commit, or if the transaction fails."""
     with pytest.raises(ZeroDivisionError), store.writing() as tx:
         context = tx.context()
         tx.append(decide(write("/dirs/a"), tx.world, context), context, write("/dirs/a"))
@@ -108,7 +108,7 @@ def test_a_revision_is_taken_once(store: Store) -> None:
 
 
 def test_time_never_runs_backwards(store_url: str) -> None:
-    """ENT-5: a clock that is set back does not take the log with it, in one transaction or across a restart."""
+    """ENT-5: times in the log do not go back when the clock is set back, in one transaction or across a restart."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     ticks = iter([noon, noon - timedelta(hours=1), noon + timedelta(microseconds=1), noon - timedelta(days=1)])
     store = Store(store_url, clock=lambda: next(ticks))
@@ -122,7 +122,7 @@ def test_time_never_runs_backwards(store_url: str) -> None:
 
 
 def test_a_correlation_id_is_used_once_ignoring_case(store_url: str) -> None:
-    """EV-25: after `B92`, `b92` is refused by the store itself, and with it no command of the same transaction."""
+    """EV-25: after `B92` the store itself refuses `b92`, but no other command of the same transaction."""
     ids = iter(["B92", "b92", "c", "d", "b92", "e"])
     with closing(Store(store_url, new_id=lambda: next(ids))) as store:
         store.create()
@@ -135,7 +135,7 @@ def test_a_correlation_id_is_used_once_ignoring_case(store_url: str) -> None:
 
 
 def test_the_state_hash_moves_with_what_lives(store: Store) -> None:
-    """The sum over all live entities: the same set gives the same hash, whatever the way there."""
+    """The state hash is a sum over all live entities: the same set has the same hash, whatever its history."""
     empty = store.log_end().state
     run(store, write("/dirs/a", name="a"))
     one = store.log_end()
@@ -157,10 +157,10 @@ def test_documents_are_kept_once_byte_for_byte(store: Store) -> None:
 
 
 def test_awkward_text_survives(store: Store) -> None:
-    """SER-13: characters and numbers come back as they went in, and text that no database takes is escaped."""
+    """SER-13: characters and numbers are read back unchanged, and text that no database accepts is escaped."""
     name = 'nul \0 quote " backslash \\ snowman ☃ emoji 🗿 \u2028'
-    order = write("/dirs/a", name=name, number=12345678901234567890, tail=',"changed":')
-    [outcome] = handle([PendingCommand(order, caller="eve\0\ud800")], store, [], decide)
+    command = write("/dirs/a", name=name, number=12345678901234567890, tail=',"changed":')
+    [outcome] = handle([PendingCommand(command, caller="eve\0\ud800")], store, [], decide)
     assert isinstance(outcome, Recorded), outcome
     [(_, event)] = store.events(0, 1)
     assert event.attributes["name"] == name
@@ -170,7 +170,7 @@ def test_awkward_text_survives(store: Store) -> None:
 
 
 def test_keys_sort_as_a_tree(store: Store) -> None:
-    """Plain string order is tree order: an entity, what is below it, then its next sibling, whatever the locale."""
+    """Plain string order is tree order: an entity, its descendants, then its next sibling, whatever the locale."""
     names = [
         "/dirs/a",
         "/dirs/a/files/x",
@@ -192,7 +192,7 @@ def test_keys_sort_as_a_tree(store: Store) -> None:
 
 
 def test_sixteen_threads_leave_no_gap(store: Store) -> None:
-    """Positions are counted under the lock: gap-free, in commit order, however many write."""
+    """Positions are assigned under the lock: without gaps and in commit order, with any number of writers."""
 
     def work(number: int) -> None:
         for _ in range(5):

@@ -43,11 +43,11 @@ def test_an_event_comes_back_as_it_went(event: EntityEvent) -> None:
 
 @given(events)
 def test_the_image_lies_in_the_state_and_in_the_row(event: EntityEvent) -> None:
-    """One hash for an entity, whether it is taken from the event, from the log's bytes or from the read model."""
+    """An entity has one hash, whether it is computed from the event, from the log's bytes or from the read model."""
     assert extract_image(stored_state(event, after_image(event))) == after_image(event)
-    shown = entity_row(event, 1)
+    row = entity_row(event, 1)
     assert after_image(event) == assemble_after_image(
-        shown.xid, shown.type, shown.epoch, shown.attributes.encode(), shown.private.encode()
+        row.xid, row.type, row.epoch, row.attributes.encode(), row.private.encode()
     )
 
 
@@ -70,21 +70,21 @@ def test_the_birth_comes_behind_the_image() -> None:
     event = EntityUpdated(
         **FACTS, attributes={"name": "n"}, changed=("name",), deprecated_changed=(), born=7, time=NOON
     )
-    told = loads(stored_state(event, after_image(event)))
-    assert [*told][5:] == ["changed", "deprecated_changed", "born", "xregcorrelationid", "time"] and told["born"] == 7
+    state = loads(stored_state(event, after_image(event)))
+    assert [*state][5:] == ["changed", "deprecated_changed", "born", "xregcorrelationid", "time"] and state["born"] == 7
     assert after_image(event) == after_image(event.model_copy(update={"born": 8}))
     assert (event.creation_position(9), EntityCreated(**FACTS, attributes={}, time=NOON).creation_position(9)) == (7, 9)
 
 
 def test_an_old_topic_is_read_as_the_newest() -> None:
-    """Stored bytes never change: an event of an older form climbs, step by step, to the one in use."""
+    """Stored bytes never change: an event of an old topic is upcast, step by step, to the current one."""
     upcasts = {
         "Renamed:1": ("Renamed:2", lambda old: old | {"epoch": old["epoch"] + 1}),
         "Renamed:2": (EntityUpdated.TOPIC, lambda old: old | {"changed": ["name"]}),
     }
     event = EntityCreated(**FACTS, attributes={"name": "n"}, time=NOON)
-    raised = EventMapper(upcasts).event("Renamed:1", 3, stored_state(event, after_image(event)))
-    assert (type(raised), raised.epoch, raised.changed) == (EntityUpdated, 3, ("name",))
+    upcast = EventMapper(upcasts).event("Renamed:1", 3, stored_state(event, after_image(event)))
+    assert (type(upcast), upcast.epoch, upcast.changed) == (EntityUpdated, 3, ("name",))
 
 
 def test_a_newer_topic_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Stores of older programs: each step on a store as these left it, and the work that takes longer."""
+"""Stores of older programs: each upgrade step on such a store, and the compression that takes longer."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_upgraded_store_has_the_tables_of_a_new_one(old: Store) -> None:
 
 
 def test_a_step_and_its_record_are_one(old: Store, schema: str) -> None:
-    """An interruption leaves the store as it was, and a step that is taken again changes nothing."""
+    """An interruption leaves the store as it was, and running a step again changes nothing."""
     before = settings(old)
     with pytest.raises(ZeroDivisionError), old.engine.begin() as connection:
         upgrade(connection)
@@ -154,7 +154,7 @@ def add_documents(store: Store, *contents: bytes) -> None:
 
 
 def test_old_documents_are_compressed(old: Store) -> None:
-    """Whatever they look like; an interrupted run continues where it stopped."""
+    """Documents of any content are compressed; an interrupted run continues where it stopped."""
     frames = [zstandard.compress(b"a" * size) for size in (9, 99)]
     contents = [*frames, *(b"%d" % number * 2000 for number in range(7)), zstandard.FRAME_HEADER * 999]
     add_documents(old, *contents)
@@ -182,7 +182,7 @@ def test_old_documents_are_compressed(old: Store) -> None:
 
 
 def test_a_transaction_reads_bounded_bytes(old: Store) -> None:
-    """Large states and documents are read fewer at a time than small ones; one that is larger is read alone."""
+    """Large states and documents are read fewer at a time than small ones; one that exceeds the limit is read alone."""
     add_documents(old, *(b"%d" % number * 2000 for number in range(5)))
     old.create()
     sizes, reached = list(map(len, states(old))), list[int]()
@@ -223,7 +223,7 @@ def test_several_share_the_work_with_writers(old: Store, store_url: str) -> None
 
 
 def test_a_damaged_event_stays_as_it_is(old: Store) -> None:
-    """A verification finds it before and after."""
+    """A verification finds the damage before and after."""
     old.create()
     damaged = zstandard.FRAME_HEADER + b"damaged" * 99
     with old.engine.begin() as connection:
@@ -239,7 +239,7 @@ def test_a_damaged_event_stays_as_it_is(old: Store) -> None:
     ("other", "said"), [("99", "a newer program wrote the store"), ("1", "no steps lead"), ("x", "no steps lead")]
 )
 def test_a_store_of_another_schema_is_refused(store: Store, other: str, said: str) -> None:
-    """Nothing of it is changed, not even by adding a table."""
+    """The store is not changed; not even a table is added."""
     with store.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE secret")
         connection.exec_driver_sql(f"UPDATE store SET value = '{other}' WHERE key = 'schema'")

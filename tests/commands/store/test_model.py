@@ -27,13 +27,13 @@ def undone(tx: WriteTransaction, recorded: Recorded) -> None:
     raise Refused
 
 
-def run(store: Store, *asked: tuple[Command, Any]) -> list[Any]:
-    outcomes = handle([PendingCommand(command, build_answer=answer) for command, answer in asked], store, [], decide)
+def run(store: Store, *requests: tuple[Command, Any]) -> list[Any]:
+    outcomes = handle([PendingCommand(command, build_answer=answer) for command, answer in requests], store, [], decide)
     return [outcome.answer if isinstance(outcome, Recorded) else type(outcome) for outcome in outcomes]
 
 
 def test_an_undone_model_is_not_remembered(store: Store) -> None:
-    """TRAP-7: a command is decided by the model that is recorded, though an undone one stood at the same position."""
+    """TRAP-7: a command is decided by the recorded model, even if an undone one had the same position."""
     assert run(store, (CreateRegistry("r", source("dirs")), group_types)) == [["dirs"]]
     assert run(
         store,
@@ -45,7 +45,7 @@ def test_an_undone_model_is_not_remembered(store: Store) -> None:
 
 
 def test_a_model_is_compiled_once(store: Store) -> None:
-    """As long as it stays the same, transactions share it: compiling costs more than most commands."""
+    """Transactions share the compiled model until it changes: compiling costs more than most commands."""
     run(store, (CreateRegistry("r", source("dirs")), None))
     models = []
     for _ in range(2):

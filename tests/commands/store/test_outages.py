@@ -1,4 +1,4 @@
-"""What databases say when they cannot work, told from what they say of a wrong statement; all errors are real ones."""
+"""Database errors that report an outage, and errors of wrong statements, which do not; all errors are real ones."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from tests.support.small_decider import decide, write
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    orders = [write("/dirs/a", "/dirs/b"), write("/dirs/a"), write("/dirs/a")]
-    handle([PendingCommand(order) for order in orders], store, [], decide)
+    commands = [write("/dirs/a", "/dirs/b"), write("/dirs/a"), write("/dirs/a")]
+    handle([PendingCommand(command) for command in commands], store, [], decide)
     return store
 
 
@@ -32,7 +32,7 @@ def test_a_stream_is_read_by_revision(filled: Store) -> None:
 
 
 def test_the_log_is_read_by_position(filled: Store) -> None:
-    """EV-78, EV-79: the order of positions is the order of commits, and within one that of the interaction."""
+    """EV-78, EV-79: the order of positions is the order of commits, and within a commit that of the interaction."""
     select = filled.recorder.select_notifications
     everything = [(found.id, found.originator_id) for found in select(None, 10)]
     assert everything == [(1, "/dirs/a"), (2, "/dirs/b"), (3, "/dirs/a"), (4, "/dirs/a")]
@@ -43,7 +43,7 @@ def test_the_log_is_read_by_position(filled: Store) -> None:
 
 
 def test_events_enter_through_the_store_only(filled: Store) -> None:
-    """Every event belongs to an interaction, which the recorder alone cannot give it."""
+    """Every event belongs to an interaction, which the recorder alone cannot record."""
     with pytest.raises(ProgrammingError):
         filled.recorder.insert_events([])
     with pytest.raises(NotImplementedError):

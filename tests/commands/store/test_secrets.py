@@ -31,22 +31,22 @@ def revealed(store: Store, vault: Vault, wanted: Secret | None = None) -> str | 
         return vault.reveal(connection, wanted or secret())
 
 
-def settle(store: Store, vault: Vault, *secrets: Secret) -> None:
+def apply(store: Store, vault: Vault, *secrets: Secret) -> None:
     with store.writing() as tx:
         vault.apply(tx.connection, secrets)
 
 
 def test_a_value_is_sealed(store: Store) -> None:
     # SUB-913: encrypted under a data key of its own
-    settle(store, Vault([FIRST]), secret(MARKER))
+    apply(store, Vault([FIRST]), secret(MARKER))
     assert not any(MARKER.encode() in part for part in row(store))
     assert revealed(store, Vault([FIRST])) == MARKER
     assert MARKER not in repr(secret(MARKER)) and "key" in repr(Vault([FIRST]))
 
 
 def test_a_row_stands_for_nothing_else(store: Store) -> None:
-    # SUB-913: associated data are owner and name, so a row moved to another place does not open
-    settle(store, Vault([FIRST]), secret(MARKER))
+    # SUB-913: associated data are owner and name, so a row cannot be decrypted for another secret
+    apply(store, Vault([FIRST]), secret(MARKER))
     assert revealed(store, Vault([FIRST]), secret(owner="/subscriptions/b")) is None
     with store.writing() as tx:
         sql.run(tx.connection, "UPDATE secret SET owner = ?", ("/subscriptions/b",))
@@ -55,7 +55,7 @@ def test_a_row_stands_for_nothing_else(store: Store) -> None:
 
 def test_a_damaged_row_does_not_open(store: Store) -> None:
     # SUB-913: authenticated encryption
-    settle(store, Vault([FIRST]), secret(MARKER))
+    apply(store, Vault([FIRST]), secret(MARKER))
     sealed = row(store)[1]
     damaged = sealed[:-1] + bytes([sealed[-1] ^ 1])
     with store.writing() as tx:
@@ -64,18 +64,18 @@ def test_a_damaged_row_does_not_open(store: Store) -> None:
 
 
 def test_without_the_key_nothing_opens(store: Store) -> None:
-    # SUB-914: the server works on, and knows nothing
-    settle(store, Vault([FIRST]), secret(MARKER))
+    # SUB-914: the server works without the key, and reveals no secret
+    apply(store, Vault([FIRST]), secret(MARKER))
     assert revealed(store, Vault([SECOND])) is None
     assert revealed(store, Vault()) is None
     assert not Vault().has_key
     with pytest.raises(NoMasterKey):
-        settle(store, Vault(), secret(MARKER, "c1.1"))
+        apply(store, Vault(), secret(MARKER, "c1.1"))
 
 
 def test_another_master_key_rewraps_the_data_keys(store: Store) -> None:
     # SUB-914: encrypted values stay as they are
-    settle(store, Vault([FIRST]), secret(MARKER))
+    apply(store, Vault([FIRST]), secret(MARKER))
     before = row(store)
     with store.writing() as tx:
         assert Vault([SECOND, FIRST]).rewrap(tx.connection) == 1
@@ -87,16 +87,16 @@ def test_another_master_key_rewraps_the_data_keys(store: Store) -> None:
 
 def test_unreadable_secrets_are_not_rewrapped(store: Store) -> None:
     # SUB-914: a key that is missing from the list stops the rotation
-    settle(store, Vault([FIRST]), secret(MARKER))
+    apply(store, Vault([FIRST]), secret(MARKER))
     with pytest.raises(NoMasterKey), store.writing() as tx:
         Vault([SECOND]).rewrap(tx.connection)
     assert revealed(store, Vault([FIRST])) == MARKER
 
 
 def test_a_value_is_replaced_in_its_row(store: Store) -> None:
-    # SUB-307, SUB-913: a renewed token, without a word to the log
+    # SUB-307, SUB-913: a renewed token replaces the old one without an event in the log
     vault = Vault([FIRST])
-    settle(store, vault, secret("old"))
+    apply(store, vault, secret("old"))
     with store.writing() as tx:
         assert vault.replace(tx.connection, secret(MARKER))
         assert not vault.replace(tx.connection, secret(MARKER, "c9.9"))
@@ -105,13 +105,13 @@ def test_a_value_is_replaced_in_its_row(store: Store) -> None:
 
 
 def test_a_destroyed_value_is_gone(store: Store) -> None:
-    # SUB-913: with its row
+    # SUB-913: its row is deleted
     vault = Vault([FIRST])
-    settle(store, vault, secret(MARKER))
-    settle(store, vault, secret())
+    apply(store, vault, secret(MARKER))
+    apply(store, vault, secret())
     assert revealed(store, vault) is None
     with store.writing() as tx:
-        destroy_secret(tx.connection, "c1.0")  # again does no harm
+        destroy_secret(tx.connection, "c1.0")  # destroying it again does no harm
 
 
 def test_keys_come_as_text() -> None:

@@ -22,19 +22,19 @@ from tests.support.registries.in_process import create, serving
 
 STATE = b'{"xid":"/dirs/d1","type":"dirs","epoch":1,"attributes":{"dirid":"d1","epoch":1},"private":{},"changed":[]}'
 
-#: What `compress_state` made of it.
+#: The output of `compress_state` for STATE.
 FRAME = "28b52ffd2201806a0d0100386469726469647d08fc78eefe421cd19c2cde8aa08d03294a5ea0252c8afbd404"
 
 
 def test_the_dictionary_never_changes() -> None:
-    """Stored frames depend on each of its bytes; one for new states is a file of its own."""
+    """Stored frames depend on each byte of the dictionary; a new dictionary has to be a separate file."""
     content = DICTIONARY.read_bytes()
     assert sha256(content).hexdigest() == "f9f3a47c7a11db1cae9d1efdf446b19b10f28e5add258fc188762fa07be86a14"
     assert DICTIONARY.name == f"dictionary-{zstandard.ZstdCompressionDict(content).dict_id()}.zdict"
 
 
 def test_a_frame_written_by_this_program_is_readable_for_ever() -> None:
-    """The form is part of every store: another level, dictionary or library has to read this frame."""
+    """The form is part of every store: a program with another level, dictionary or library has to read this frame."""
     frame = bytes.fromhex(FRAME)
     assert decompress_state(frame) == STATE
     assert decompress_state(memoryview(frame)) == STATE

@@ -1,4 +1,4 @@
-"""SqlWorld answers as MemoryWorld does, inside the transaction that writes."""
+"""SqlWorld returns the same as MemoryWorld, inside the transaction that writes."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ COLLECTIONS = ["/dirs", "/docs", "/dirs/a/files", "/dirs/A/files", "/dirs/a-b/sc
 
 
 def test_both_worlds_agree(store: Store) -> None:
-    """TRAP-7: what decisions read under the lock is exactly what has been written, by this transaction too."""
+    """TRAP-7: decisions read under the lock exactly what has been written, by the same transaction too."""
     chance, memory = random.Random(7), MemoryWorld()
     for _ in range(6):
         with store.writing() as tx:
             for _ in range(5):
                 some = chance.sample(NAMES, 4)
                 recase = [name.replace("/a", "/A") if chance.random() < 0.3 else name for name in some]
-                # Nothing lives without its owners, and what never had any never lived.
+                # An entity exists only together with its owners, so they are written with it.
                 named = {xids.tree_key(name): name for each in recase for name in (*owners(each), each)}
-                order = delete(some[0]) if chance.random() < 0.4 else write(*named.values(), number=chance.random())
+                command = delete(some[0]) if chance.random() < 0.4 else write(*named.values(), number=chance.random())
                 context = tx.context()
-                recorded = tx.append(decide(order, tx.world, context), context, order)
+                recorded = tx.append(decide(command, tx.world, context), context, command)
                 memory.extend(event for _, event in recorded.events)
                 agree(tx, memory)
     with store.writing() as tx:
@@ -57,22 +57,22 @@ def test_both_worlds_agree(store: Store) -> None:
 
 
 def test_both_worlds_agree_about_pointers(store: Store) -> None:
-    """ENT-138: asked for one by one or in one go, before and after a pointer moves or goes in the same transaction."""
+    """ENT-138: read one by one or together, before and after an xref changes or is deleted in the same transaction."""
     targets, memory = ["/dirs/a/files/x", "/dirs/a/files/none", "/dirs/A/files/x"], MemoryWorld()
-    orders: list[WriteTree | DeleteEntities] = [
+    commands: list[WriteTree | DeleteEntities] = [
         write("/dirs/a", "/dirs/b", *targets[:1]),
         write("/dirs/b/files/s", "/dirs/b/files/r", meta={"xref": targets[0]}),
         write("/dirs/b/files/s", meta={"xref": targets[1]}),
         delete("/dirs/b/files/r"),
     ]
     with store.writing() as tx:
-        for order in orders:
+        for command in commands:
             tx.world.prefetch_xref_sources(targets[:2])
             assert [tx.world.xref_sources(target) for target in targets] == [
                 memory.xref_sources(target) for target in targets
             ]
             context = tx.context()
-            recorded = tx.append(decide(order, tx.world, context), context, order)
+            recorded = tx.append(decide(command, tx.world, context), context, command)
             memory.extend(event for _, event in recorded.events)
         assert [list(tx.world.xref_sources(target)) for target in targets] == [[], ["/dirs/b/files/s"], []]
 
@@ -102,10 +102,10 @@ def by_key(entities: Sequence[Entity]) -> list[Entity]:
 
 def test_the_registry_is_below_nothing(store: Store) -> None:
     """The registry, its model and its capabilities are no members of its subtree."""
-    order = write("/", "/model", "/capabilities", "/dirs/a")
+    command = write("/", "/model", "/capabilities", "/dirs/a")
     with store.writing() as tx:
         context = tx.context()
-        tx.append(decide(order, tx.world, context), context, order)
+        tx.append(decide(command, tx.world, context), context, command)
         assert [entity.xid for entity in tx.world.subtree("/")] == ["/dirs/a"]
 
 
@@ -113,8 +113,8 @@ def test_pages_join_without_a_seam(store: Store) -> None:
     names = [f"/dirs/{g}/files/f{number:04}" for g in "ab" for number in range(1200)]
     with store.writing() as tx:
         context = tx.context()
-        order = write(*names)
-        tx.append(decide(order, tx.world, context), context, order)
+        command = write(*names)
+        tx.append(decide(command, tx.world, context), context, command)
         assert [entity.xid for entity in tx.world.subtree("/")] == names
         assert [entity.xid for entity in tx.world.entities_of_type("dirs.files")] == names
         assert [entity.xid for entity in tx.world.members("/dirs/b/files")] == names[1200:]
@@ -125,14 +125,14 @@ def test_collections_are_read_together(store: Store) -> None:
     collections = [f"/dirs/{g}/files" for g in ("a", "b", "none")]
     with store.writing() as tx:
         context = tx.context()
-        order = write(*names)
-        tx.append(decide(order, tx.world, context), context, order)
+        command = write(*names)
+        tx.append(decide(command, tx.world, context), context, command)
         tx.world.prefetch_members(collections)
         found = [[entity.xid for entity in tx.world.members(collection)] for collection in collections]
         assert found == [names[:3], names[3:], []]
-        tx.world.prefetch_members(collections)  # and what is appended since is not missed
-        order, context = write("/dirs/none/files/f1"), tx.context()
-        tx.append(decide(order, tx.world, context), context, order)
+        tx.world.prefetch_members(collections)  # events that are appended afterwards are not missed
+        command, context = write("/dirs/none/files/f1"), tx.context()
+        tx.append(decide(command, tx.world, context), context, command)
         assert [entity.xid for entity in tx.world.members("/dirs/none/files")] == ["/dirs/none/files/f1"]
 
 
@@ -168,7 +168,7 @@ SEARCHES = {
 @pytest.mark.parametrize("is_analyzed", [False, True], ids=["new", "analyzed"])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_collections_are_found_by_index(store: Store, name: str, is_analyzed: bool) -> None:
-    """A collection costs what it holds, not what the registry holds, and comes in order without being sorted."""
+    """Reading a collection costs O(its members), not O(the registry), and needs no sort to be in order."""
     statements, parameters, on_sqlite, on_postgresql = SEARCHES[name]
     with store.writing() as tx:
         context = tx.context()
@@ -200,7 +200,7 @@ def test_collections_are_found_by_index(store: Store, name: str, is_analyzed: bo
 
 
 def explained(connection: Connection, statement: str, values: tuple[object, ...]) -> Any:
-    """The plan that the writer keeps for all values, with the pages that it has read for these."""
+    """The plan of a prepared statement, which is the same for all values, with the pages that it reads for these."""
     types = {str: "text", int: "bigint", list: "text[]"}
     prepared = sql.native_statement(statement, "postgresql")
     for number in range(1, len(values) + 1):
@@ -211,7 +211,7 @@ def explained(connection: Connection, statement: str, values: tuple[object, ...]
 
 
 def test_pointers_are_found_by_index(sqlite_url: str) -> None:
-    """What points at some Resources costs what there is of it, not what the registry holds."""
+    """Finding the xrefs to some Resources costs O(these xrefs), not O(the registry)."""
     store = Store(sqlite_url)
     store.create()
     with store.engine.connect() as connection:
@@ -222,7 +222,7 @@ def test_pointers_are_found_by_index(sqlite_url: str) -> None:
 
 
 def test_whether_there_are_pointers_is_known_without_a_scan(postgres_url: str) -> None:
-    """Every transaction asks, and the planner of a store without statistics expects to find one at once."""
+    """Every transaction runs this query, and a planner without statistics expects a scan to find a pointer at once."""
     store = Store(postgres_url)
     store.create()
     with store.writing() as tx:
@@ -235,7 +235,7 @@ def test_whether_there_are_pointers_is_known_without_a_scan(postgres_url: str) -
 
 
 def test_what_another_process_wrote_is_read(store: Store, store_url: str) -> None:
-    """Heads stay in memory only as long as nobody else writes."""
+    """A store keeps heads in memory only until another one writes."""
     other = Store(store_url)
     for writer, number in ((store, 1), (other, 2), (store, 3), (store, 4), (other, 5)):
         with writer.writing() as tx:
@@ -261,7 +261,7 @@ def test_what_was_undone_does_not_stay(store: Store) -> None:
 
 
 def test_a_transaction_is_freed_at_its_end(store: Store) -> None:
-    """Whatever it has in memory would otherwise wait for the garbage collector, which has to visit all of it."""
+    """Otherwise its memory would wait for the garbage collector, which would have to visit all of it."""
     gc.disable()
     try:
         with store.writing() as tx:

@@ -29,7 +29,7 @@ WORK = (
 
 @pytest.fixture
 def pair(sqlite_url: str, postgres_url: str) -> list[Store]:
-    """An empty store in each database; their clocks stand still, and their salts are one."""
+    """An empty store in each database; their clocks stand still, and their salts are equal."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     stores = [Store(url, clock=lambda: moment, new_salt=lambda: "salt") for url in (sqlite_url, postgres_url)]
     for store in stores:
@@ -38,7 +38,7 @@ def pair(sqlite_url: str, postgres_url: str) -> list[Store]:
 
 
 def test_the_same_work_gives_the_same_hashes(pair: list[Store]) -> None:
-    # Proof: hashes depend on what was recorded, not on where; a rebuild adds up to them on both
+    # Proof: hashes depend on what was recorded, not on the database; a rebuild gives the same hashes on both
     for store in pair:
         create(store)
         handle([PendingCommand(command) for command in WORK], store, [EntityProjection()])
@@ -53,7 +53,7 @@ def test_the_same_work_gives_the_same_hashes(pair: list[Store]) -> None:
 
 @pytest.mark.parametrize("there", [0, 1])
 def test_a_copied_log_is_the_same_log(pair: list[Store], there: int) -> None:
-    # Proof: copied row by row into the other kind of database it verifies, and gives the same read model
+    # Proof: copied row by row into the other kind of database, the log verifies and gives the same read model
     source, target = pair[1 - there], pair[there]
     create(source)
     handle([PendingCommand(command) for command in WORK], source, [EntityProjection()])
@@ -69,7 +69,7 @@ def test_a_copied_log_is_the_same_log(pair: list[Store], there: int) -> None:
 
 @pytest.mark.parametrize("damage", ["UPDATE interaction SET state = chain", "DELETE FROM log"])
 def test_a_log_that_does_not_add_up_is_not_rebuilt_from(store: Store, damage: str) -> None:
-    # Proof: the rows have to reach the state hash of the log's end; the old read model stays
+    # Proof: the rebuilt rows must have the state hash of the log's end; otherwise the old read model stays
     create(store)
     handle([PendingCommand(command) for command in WORK], store, [EntityProjection()])
     with store.writing() as tx:

@@ -41,7 +41,7 @@ PLACE = ("position", "stream", "revision", "topic")
 
 
 def checked(lines: list[bytes]) -> str:
-    """What the program in the guide prints for some lines; it has nothing but Python's own library."""
+    """What the program in the guide prints for some lines; it runs with Python's standard library only."""
     found = re.search(r"```python\n(.*?)```", (ROOT / "docs/explanation/proof.md").read_text(), re.DOTALL)
     assert found
     command = [sys.executable, "-I", "-c", found[1]]
@@ -63,14 +63,14 @@ def rows(lines: list[bytes]) -> Iterator[Interaction | LogRow]:
 
 
 def changed(lines: list[bytes], number: int, **members: Any) -> list[bytes]:
-    """The lines, one of them with other members in the place of its own; None takes one out."""
+    """The lines, with some members of one line replaced; None removes a member."""
     found = json.loads(lines[number]) | members
     line = dumps({name: value for name, value in found.items() if value is not None})
     return [*lines[:number], line, *lines[number + 1 :]]
 
 
 def test_published_logs_come_out() -> None:
-    # Proof: both versions of the chain hash, each part with its length before it, are what they were when published
+    # Proof: both versions of the chain hash, which has the length of each part before it, give the published values
     chain = NO_INTERACTION.chain
     ended = NO_INTERACTION
     for row in rows(PUBLISHED):
@@ -93,12 +93,12 @@ def test_the_program_of_the_guide_finds_the_same() -> None:
 def test_the_program_of_the_guide_finds_what_was_changed(number: int) -> None:
     # Proof: in either version
     last = next(row.last for row in rows(PUBLISHED[number - 1 :]) if isinstance(row, Interaction))
-    said = checked(changed(PUBLISHED, number, epoch=7))
-    assert re.fullmatch(r"the interaction that ends at position \d+ differs", said), (said, last)
+    printed = checked(changed(PUBLISHED, number, epoch=7))
+    assert re.fullmatch(r"the interaction that ends at position \d+ differs", printed), (printed, last)
 
 
 def destroyed() -> list[bytes]:
-    """The published lines without the images of `f` and without callers, as far as they are of version 2."""
+    """The published lines, without the images of `f` and without callers in those of version 2."""
     lines = PUBLISHED
     for number, line in enumerate(lines):
         found = json.loads(line)
@@ -117,7 +117,7 @@ def destroyed() -> list[bytes]:
 
 
 def test_what_is_destroyed_does_not_break_the_proof() -> None:
-    # Proof, version 2: images and names may go for good; the hashes in their place prove the rest, and hide what went
+    # Proof, version 2: images and callers can be destroyed; the hashes in their place prove the rest and reveal nothing
     left = destroyed()
     assert checked(left) == ENDS_WITH
     assert not any(b'"second"' in line or b'"caller":"grace"' in line for line in left[16:])
@@ -128,7 +128,7 @@ def test_what_is_destroyed_does_not_break_the_proof() -> None:
 
 
 def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
-    # Proof, version 2: nobody can guess them, so no two are alike
+    # Proof, version 2: salts cannot be guessed, so no two are equal
     with closing(Store(store_url)) as store:
         store.create()
         fresh = store.new_salt
@@ -153,7 +153,7 @@ def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
 
 
 def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
-    # Proof: what was chained in version 1 stays so, and version 2 goes on from there
+    # Proof: interactions that were chained in version 1 stay so, and version 2 continues from there
     with closing(Store(store_url)) as store:
         store.create()
         create(store, salt="")

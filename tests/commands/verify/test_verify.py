@@ -22,30 +22,30 @@ ENTITY = tables().entity
 
 
 class Rows:
-    """The read model's table, as far as its hashes go."""
+    """A projection that writes the read model's table, as far as its hashes need it."""
 
     def apply(self, connection: Connection, recorded: Sequence[tuple[int, EntityEvent]], *_: object) -> None:
         for position, event in recorded:
-            shown = entity_row(event, position)
-            connection.execute(ENTITY.delete().where(ENTITY.c.tree_key == shown.tree_key))
+            row = entity_row(event, position)
+            connection.execute(ENTITY.delete().where(ENTITY.c.tree_key == row.tree_key))
             if not isinstance(event, EntityDeleted):
-                connection.execute(ENTITY.insert().values(row_values(shown)))
+                connection.execute(ENTITY.insert().values(row_values(row)))
 
     def catch_up(self, connection: Connection) -> None: ...
 
 
 @pytest.fixture
 def history(store: Store) -> Store:
-    """Positions 1 and 2; 3; 4 and 5 (deletions); 6."""
+    """Interactions with the positions 1 and 2; 3; 4 and 5 (deletions); 6."""
     with store.engine.begin() as connection:
         ENTITY.create(connection)
-    orders: list[Command] = [
+    commands: list[Command] = [
         write("/dirs/a", "/dirs/a/files/f", name="one"),
         write("/dirs/b", document=b"content", name="two"),
         delete("/dirs/a"),
         write("/dirs/b", name="three", number=1.5),
     ]
-    handle([PendingCommand(order) for order in orders], store, [Rows()], decide)
+    handle([PendingCommand(command) for command in commands], store, [Rows()], decide)
     return store
 
 
@@ -110,7 +110,7 @@ def test_a_change_is_found_where_it_was_made(history: Store, statement: str, pos
 
 
 def test_a_damaged_interaction_does_not_hide_the_rest(history: Store) -> None:
-    """The next one is measured against what is stored, so a second place shows as well and sound ones do not."""
+    """The next one is verified against the stored hash, so only changed interactions are found."""
     flip(history, 2, 12)
     flip(history, 6, 12)
     assert {finding.position for finding in verify_log(history)} >= {1, 6}
@@ -119,7 +119,7 @@ def test_a_damaged_interaction_does_not_hide_the_rest(history: Store) -> None:
 
 @pytest.mark.parametrize("damage", ["UPDATE document SET bytes = :other", "DELETE FROM document WHERE bytes <> :other"])
 def test_a_damaged_document_is_found(history: Store, damage: str) -> None:
-    """Each event that names it is a finding."""
+    """Each event that refers to it is a finding."""
     with history.engine.begin() as connection:
         connection.execute(text(damage), {"other": b"changed"})
     assert {finding.position for finding in verify_log(history)} == {3}

@@ -1,4 +1,4 @@
-"""Any byte of the log, of its heads, interactions and documents that is not what it was is found, and where."""
+"""Any changed byte of the log, its heads, interactions and documents is found, with its position."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXAMPLES = {"sqlite": 100, "postgresql": 25}
 
 
 class Cell(NamedTuple):
-    """One value of one row. key: of the row. positions: one of them has to be named when the value is another."""
+    """One value of one row. key: of the row. positions: a finding has to have one of them if the value changes."""
 
     column: Column[Any]
     key: Any
@@ -40,14 +40,14 @@ class Cell(NamedTuple):
 
 @pytest.fixture
 def cells(store: Store) -> list[Cell]:
-    """Every value of a log, see `tell`."""
+    """Every value of a log, see `fill`."""
     fill(store)
     assert list(verify_log(store)) == []
     return list(stored(store))
 
 
 def filled_store(url: str) -> Store:
-    """A new store with a log, see `tell`."""
+    """A new store with a log, see `fill`."""
     store = Store(url)
     store.create()
     fill(store)
@@ -55,14 +55,14 @@ def filled_store(url: str) -> Store:
 
 
 def fill(store: Store) -> None:
-    """Positions 1 and 2; 3 (a document); 4 and 5 (deletions); 6."""
-    orders: list[Command] = [
+    """Records interactions with the positions 1 and 2; 3 (a document); 4 and 5 (deletions); 6."""
+    commands: list[Command] = [
         write("/dirs/a", "/dirs/a/files/f", name="one"),
         write("/dirs/b", document=b"content", name="é"),
         delete("/dirs/a"),
         write("/dirs/b", name="three", number=1.5),
     ]
-    handle([PendingCommand(order, caller="Zoë") for order in orders], store, [], decide)
+    handle([PendingCommand(command, caller="Zoë") for command in commands], store, [], decide)
 
 
 def stored(store: Store) -> Iterator[Cell]:
@@ -77,7 +77,7 @@ def stored(store: Store) -> Iterator[Cell]:
 
 
 def flipped(value: Any, bit: int) -> Any:
-    """The value with one bit turned; text as its bytes."""
+    """The value with one bit flipped; text as its bytes."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -142,7 +142,7 @@ def test_a_flipped_bit_is_found_where_it_is(store: Store, cells: list[Cell]) -> 
     assert list(verify_log(store)) == []
 
 
-#: What stands in a cell instead, each of another of SQLite's types than the one before.
+#: SQL for the new value of a cell, each of another SQLite type than the one before.
 OTHERS = ("'12x'", "x'3132'", "1.5", "x''", "-7")
 #: Columns that are SQLite's own row numbers, and hold nothing else.
 NUMBERS = ("log.position", "interaction.last")
@@ -152,7 +152,7 @@ FREE = [column for table in TABLES for column in table.columns if str(column) no
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("column", FREE, ids=str)
 def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], other: str) -> None:
-    # Proof: SQLite keeps values of any type in any column, and one flipped bit can make text of a number
+    # Proof: SQLite stores values of any type in any column, and one flipped bit can turn a number into text
     store = filled_store(sqlite_url)
     table, key = column.table, next(iter(column.table.primary_key))
     with store.engine.begin() as connection:
@@ -166,7 +166,7 @@ def test_a_value_of_another_type_is_found(sqlite_url: str, column: Column[Any], 
 
 @pytest.mark.generated
 def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> None:
-    # Proof: also where the database itself stumbles, or only an index has the copy of a value that is read
+    # Proof: also if the database itself fails, or if the copy of a value that is read is in an index
     filled_store(sqlite_url).close()
     path = tmp_path / "annals.db"
     whole, rows = path.read_bytes(), scanned(path)
@@ -191,7 +191,7 @@ def test_a_flipped_bit_of_the_file_is_found(sqlite_url: str, tmp_path: Path) -> 
 
 
 def scanned(path: Path) -> Any:
-    """What is in the tables, type and value, found without an index; what the database says if it cannot tell."""
+    """The types and values in the tables, read without an index; the error if the database cannot read them."""
     with closing(sqlite3.connect(path)) as driver:
         driver.text_factory = bytes
         try:

@@ -1,4 +1,4 @@
-"""Where the roles of a caller hold: in Groups and at patterns of them."""
+"""The places where a caller has roles: Groups, and patterns that match Groups."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_place_is_a_group_or_a_pattern_of_groups_in_any_letter_case(text: str,
     ],
 )
 def test_what_is_no_place_is_refused_by_name(text: Any) -> None:
-    # ACC-60: at most 8 wildcards, in the collection's name and the id together; below a Group there is no place
+    # ACC-60: at most 8 wildcards in the collection's name and the id together; nothing below a Group is a place
     with pytest.raises(ValueError, match=r"is no place|has more than 8 wildcards") as refused:
         check_place(text)
     assert f'"{text}"' in str(refused.value)
@@ -89,7 +89,7 @@ HELD: list[tuple[dict[str, str], str, Role | None]] = [
     ({"/*/*": "admin"}, "/dirs", None),
     ({"/*/*": "admin"}, "/subscriptions/s", None),
     ({"/*/*": "admin"}, "/-/links/l", None),
-    # roles unite, and the highest at a place holds
+    # of all roles that match a place, the highest holds
     ({"/dirs/d1": "reader", "/dirs/d*": "writer"}, "/dirs/d1", Role.WRITER),
     ({"/dirs/d1": "admin", "/dirs/d*": "writer"}, "/dirs/d1", Role.ADMIN),
     ({"/dirs/d1": "admin", "/dirs/d*": "writer"}, "/dirs/d2", Role.WRITER),
@@ -108,7 +108,7 @@ def test_the_highest_role_at_a_place_holds(groups: dict[str, str], xid: str, rol
 
 
 def test_a_role_for_the_registry_holds_at_each_place_unless_another_is_higher() -> None:
-    # ACC-61: roles unite
+    # ACC-61: the highest of the matching roles holds
     caller = Caller("c", Role.WRITER, {"/dirs/a*": Role.READER, "/dirs/b*": Role.ADMIN})
     assert [caller.role_at(f"/dirs/{id}") for id in "abc"] == [Role.WRITER, Role.ADMIN, Role.WRITER]
 
@@ -120,5 +120,5 @@ def test_a_wildcard_is_any_run_of_characters(id: str, text: str) -> None:
 
 
 def test_a_pattern_that_nearly_matches_costs_little() -> None:
-    # ACC-60: each way to match eight wildcards would take years
+    # ACC-60: trying each way to match eight wildcards would take years
     assert not matches("/dirs/" + "*a" * 7 + "*b", "/dirs/" + "a" * 128)

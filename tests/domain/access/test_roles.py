@@ -1,4 +1,4 @@
-"""Who may ask for which command."""
+"""Which callers may send which commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from annals.domain.decisions.permissions import is_allowed, role_for
 WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
 READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})
 
-#: Commands that a writer of /dirs/d1, and of nothing else, may ask for.
+#: Commands that a caller with the role writer in /dirs/d1 only may send.
 WITHIN: list[Command] = [
     WriteTree("/dirs/d1", {}, WriteMethod.PUT),
     WriteTree("/dirs/D1/files/f1", {}, WriteMethod.PATCH),
@@ -30,7 +30,7 @@ WITHIN: list[Command] = [
     DeleteEntities("/dirs", {"d1": {}}),
     WriteTree("/dirs/d1/files/f/meta", {"xref": "/dirs/d1/files/g"}, WriteMethod.PUT),
 ]
-#: Commands that reach further.
+#: Commands that reach beyond /dirs/d1.
 BEYOND: list[Command] = [
     WriteTree("/dirs/d2", {}, WriteMethod.PUT),
     WriteTree("/dirs", {"d1": {}, "d2": {}}, WriteMethod.POST),
@@ -57,7 +57,7 @@ def test_a_role_in_a_group_reaches_what_is_in_it(command: Command) -> None:
 
 @pytest.mark.parametrize("command", BEYOND, ids=str)
 def test_a_role_in_a_group_reaches_no_further(command: Command) -> None:
-    # Callers: one Group too many, and the whole command is refused
+    # Callers: a command that reaches beyond the Group is refused as a whole
     assert not is_allowed(WRITER, command)
     assert not is_allowed(READING, command)
 
@@ -72,14 +72,14 @@ def test_a_role_for_the_registry_holds_everywhere(command: Command) -> None:
 
 
 def test_a_pointer_shows_nothing_that_its_writer_may_not_see() -> None:
-    # Callers: who may not read a Group cannot read it through a Resource that stands for one of its own either
+    # Callers: a caller that may not read a Group cannot read it through an xref either
     pointing = WriteTree("/dirs/d1/files/f", {"meta": {"xref": "/dirs/d2/files/g"}}, WriteMethod.PUT)
     assert not is_allowed(WRITER, pointing)
     assert is_allowed(READING, pointing)
 
 
 def test_what_a_caller_sees() -> None:
-    # Callers: the higher of the two roles counts, and only inside the Group
+    # Callers: inside the Group the higher of the two roles holds, elsewhere the role for the registry
     assert WRITER.can_read("/dirs/d1/files") and WRITER.can_read("/dirs/D1")
     assert not WRITER.can_read("/dirs/d2") and not WRITER.can_read("/dirs") and not WRITER.can_read("/")
     assert READING.role_at("/dirs/d1") is Role.WRITER

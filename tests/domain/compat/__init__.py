@@ -1,1 +1,1 @@
-"""What the two older APIs decide: ids, numbers, formats, catalogs, publications."""
+"""Rules of the two legacy APIs: ids, numbers, formats, catalogs, publications."""

@@ -1,4 +1,4 @@
-"""Valid documents of message definitions, of every format that has rules."""
+"""Strategies for valid documents of message definitions, of every format with rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="{}")
-#: What a String of CloudEvents has.
+#: Characters that a String of CloudEvents allows.
 PRINTED = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"], exclude_characters="{}"), max_size=12)
 LITERALS = st.text(CHARACTERS, max_size=12) | st.sampled_from(
     ["x" * 4090, "ä" * 2500, "a b", "5", "-0", "true", "null"]
@@ -36,14 +36,14 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 def member(literals: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """What a member may be, given what its literals may be."""
+    """Returns a strategy for the values of a member, from one for its literals."""
     return literals | st.just("") | TEMPLATES | st.none()
 
 
 def section(
     members: dict[str, st.SearchStrategy[Any]], others: st.SearchStrategy[dict[str, Any]] | None = None
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Some of the members, and others where there may be any."""
+    """Returns a strategy for some of the members, and for others if the section allows any."""
     known = st.fixed_dictionaries({}, optional={name: member(literals) for name, literals in members.items()})
     return known if others is None else st.builds(lambda more, some: more | some, others, known)
 
@@ -136,7 +136,7 @@ SECTIONS = (
     *("attributes", "header", "properties", "applicationproperties", "messageannotations", "deliveryannotations"),
     *("footer", "applicationdata", "publish", "userproperty", *KNOWN),
 )
-#: Objects with names that mean something, and anything under them.
+#: Objects with known names and arbitrary values.
 GARBLED = st.dictionaries(
     st.sampled_from(["id", "format", "description", *SECTIONS]),
     JSON
@@ -148,9 +148,9 @@ GARBLED = st.dictionaries(
 
 
 def normal_form(format: str, document: dict[str, Any]) -> Any:
-    """What a document says, in one form for all that say the same: null is not listed, and neither is nothing.
+    """Returns the same form for all documents with the same meaning: without null and without empty sections.
 
-    Numbers are equal as numbers, but no boolean is one.
+    Numbers compare by value, and a boolean is not a number.
     """
     done = {name: _listed(section, format == "NATS" and name not in KNOWN) for name, section in document.items()}
     done = {name: section for name, section in done.items() if section is not None}
@@ -158,7 +158,7 @@ def normal_form(format: str, document: dict[str, Any]) -> Any:
         done["properties"]["groupsequence"] = str(done["properties"]["groupsequence"])
     if format == "MQTT":
         done["publish"] = {"mqttversion": "5.0", **done.get("publish", {})}
-    return told_apart({name: section for name, section in done.items() if section != {} or name not in SECTIONS})
+    return comparable({name: section for name, section in done.items() if section != {} or name not in SECTIONS})
 
 
 def _listed(section: Any, whole: bool) -> Any:
@@ -167,17 +167,17 @@ def _listed(section: Any, whole: bool) -> Any:
     return {name: value for name, value in section.items() if value is not None}
 
 
-def told_apart(value: Any) -> Any:
-    """A JSON value in which `True == 1` does not hold, and `0.00001` is `1e-05`."""
+def comparable(value: Any) -> Any:
+    """Returns a JSON value in a form in which `True` differs from 1, and `0.00001` equals `1e-05`."""
     if isinstance(value, dict):
-        return {name: told_apart(each) for name, each in value.items()}
+        return {name: comparable(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [told_apart(each) for each in value]
+        return [comparable(each) for each in value]
     if isinstance(value, float):
         return Decimal(repr(value))
     return ("boolean", value) if isinstance(value, bool) else value
 
 
 def text_of(document: dict[str, Any]) -> bytes:
-    """The JSON text of a document, with all digits of its numbers."""
+    """Returns the JSON text of a document, with all digits of its numbers."""
     return json.dumps(document).encode()

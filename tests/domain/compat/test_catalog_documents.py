@@ -1,4 +1,4 @@
-"""Documents of message definitions: the table in catalog_documents.yaml, what is too deep, and samples."""
+"""Documents of message definitions: the table in catalog_documents.yaml, the limit of depth, and samples."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_row(row: dict[str, Any]) -> None:
         assert raised.value.pointer == refused
         return
     found = parse_definition(row["format"], body(row))
-    told = row.get("is") or {"document": found.document if "text" in row else row["document"], "description": None}
-    assert found == DefinitionDocument(row["format"], **told)
+    expected = row.get("is") or {"document": found.document if "text" in row else row["document"], "description": None}
+    assert found == DefinitionDocument(row["format"], **expected)
 
 
 @pytest.mark.parametrize("format", ["CloudEvents", "NATS"])
@@ -54,7 +54,7 @@ def test_depth(format: str) -> None:
 
 @pytest.mark.parametrize("format", DEFINITIONS)
 def test_samples(format: str) -> None:
-    # LEG-801: what is realistic is taken
+    # LEG-801: realistic documents are accepted
     found, given = parse_definition(format, DEFINITIONS[format].read_bytes()), read(DEFINITIONS[format])
     about = ("id", "description", "format", "version")
     assert found.document == {name: value for name, value in given.items() if name not in about}

@@ -27,7 +27,7 @@ MAPPED, CHANGED = table("catalog_mapping.yaml"), table("catalog_changed.yaml")
 
 
 def find(uri: str) -> SchemaReference | None:
-    """The one schema of this registry."""
+    """Finds the only schema of this registry."""
     return SchemaReference("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == "https://here/s" else None
 
 
@@ -42,7 +42,7 @@ def test_there_and_back(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", CHANGED, ids=[row["rule"] for row in CHANGED])
 def test_changed(row: dict[str, Any]) -> None:
-    # LEG-1203: what a client of the registry writes is right, and only what attributes cannot hold stays beside it
+    # LEG-1203: attributes that an xRegistry client writes win; only data that attributes cannot hold is added to them
     attributes, left = to_attributes(row["format"], parse_definition(row["format"], dumps(row["document"])).document)
     changed = deepcopy(attributes)
     for path, value in row["changed"].items():
@@ -53,9 +53,9 @@ def test_changed(row: dict[str, Any]) -> None:
         place[name] = value
         if value is None:
             del place[name]
-    kept = deepcopy(left)
+    before = deepcopy(left)
     assert to_document(row["format"], changed, left) == row["again"]
-    assert left == kept
+    assert left == before
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_changed(row: dict[str, Any]) -> None:
     ],
 )
 def test_formats_of_groups(format: str, attributes: dict[str, str]) -> None:
-    # § 12, LEG-304: a Group shows the format that it was given
+    # § 12, LEG-304: a Group returns the format that it was given
     assert groups.to_attributes(format) == attributes
     assert groups.messagegroup_format(attributes, format) == format
 
@@ -89,20 +89,20 @@ def test_formats_of_groups(format: str, attributes: dict[str, str]) -> None:
     ],
 )
 def test_formats_of_groups_of_the_registry(attributes: dict[str, str], stored: str | None, format: str) -> None:
-    # § 12: what attributes say is right; a name that they have no word for holds until they say something else
+    # § 12: attributes win; a stored name that attributes cannot express holds until they declare a format
     assert groups.messagegroup_format(attributes, stored) == format
 
 
 def test_a_format_without_metaschema() -> None:
-    # LEG-803: nothing is mapped; a message that has no document is shown by its attributes
+    # LEG-803: nothing is mapped; the document of a message without one is made of all its attributes
     assert to_attributes("Custom", parse_definition("Custom", b"\0").document) == MappedDefinition({}, {})
     message = {"messageid": "m", "protocol": "KAFKA", "protocoloptions": {"topic": "t"}, "dataschemaformat": "Avro/1.9"}
-    shown = {name: value for name, value in message.items() if name != "messageid"}
-    assert to_document("KAFKA", message, {}) == shown
+    attributes = {name: value for name, value in message.items() if name != "messageid"}
+    assert to_document("KAFKA", message, {}) == attributes
 
 
 def test_messages_that_the_registry_wrote() -> None:
-    # LEG-1201: attributes alone make a document, whether they are all there or none
+    # LEG-1201: a document is made of attributes alone, whether all of them exist or none
     assert to_document("CloudEvents", {"protocol": "KAFKA"}, {}) == {"attributes": {}}
     assert to_document("AMQP", {}, {}) == {}
     assert to_document("NATS", {"datacontenttype": "a/b"}, {}) == {"payload": {"contenttype": "a/b"}}

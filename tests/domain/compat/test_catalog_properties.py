@@ -1,4 +1,4 @@
-"""Every valid document of a message definition is mapped without loss, and the registry takes what it is mapped to."""
+"""Every valid document of a message definition is mapped without loss to attributes that the registry accepts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FORMATS = pytest.mark.parametrize("format", DOCUMENTS)
 
 
 def find(uri: str) -> SchemaReference | None:
-    """The schema of this registry that one of the generated URIs names."""
+    """Finds the only schema of this registry, to which one of the generated URIs refers."""
     return SchemaReference("/schemagroups/g/schemas/s", "Avro/1.11.0") if uri == HERE else None
 
 
 def stored(attributes: dict[str, Any]) -> dict[str, Any]:
-    """What the registry has of a message with these attributes, which none of its rules refuses."""
+    """Returns the attributes that the registry stores for a message, under strict validation."""
     strict = Context(START + timedelta(days=1), "strict", domainvalidation="strict")
     decision = decide(WriteTree(MESSAGE, loads(dumps(attributes)), WriteMethod.PUT), empty().world, strict)
     (version,) = (event for event in decision.events if event.xid == f"{MESSAGE}/versions/1")
@@ -42,7 +42,7 @@ def stored(attributes: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def empty() -> MemoryRegistry:
-    """A registry of the built-in models, in which nothing is."""
+    """Returns an empty registry with the built-in models."""
     return MemoryRegistry(default_source())
 
 
@@ -50,23 +50,23 @@ def empty() -> MemoryRegistry:
 @SOME
 @given(data=st.data())
 def test_nothing_is_lost(format: str, data: st.DataObject) -> None:
-    # LEG-1203: a document that is made again from attributes and what is left says what the first one said
+    # LEG-1203: a document that is generated from the attributes and the rest has the meaning of the original one
     text = text_of(data.draw(DOCUMENTS[format]))
     document = parse_definition(format, text).document
     assert document is not None
     attributes, left = to_attributes(format, document, find)
     assert normal_form(format, to_document(format, attributes, left)) == normal_form(format, loads(text))
-    kept = loads(dumps(left))
-    again = to_document(format, stored(attributes), kept)
+    copied = loads(dumps(left))
+    again = to_document(format, stored(attributes), copied)
     assert normal_form(format, again) == normal_form(format, loads(text))
-    assert dumps(kept) == dumps(left)
+    assert dumps(copied) == dumps(left)
 
 
 @FORMATS
 @SOME
 @given(data=st.data())
 def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
-    # LEG-802, LEG-1203: it can be published as it is, and then comes to the same attributes
+    # LEG-802, LEG-1203: a generated document can be published, and maps to the same attributes
     document = parse_definition(format, text_of(data.draw(DOCUMENTS[format]))).document
     mapped = to_attributes(format, document, find)
     again = parse_definition(format, dumps(to_document(format, *mapped))).document
@@ -77,7 +77,7 @@ def test_what_is_made_again_is_valid(format: str, data: st.DataObject) -> None:
 @SOME
 @given(document=GARBLED)
 def test_refusals_have_a_position(format: str, document: dict[str, Any]) -> None:
-    # LEG-802, LEG-803: whatever a section holds, it is taken or refused with a place in the document
+    # LEG-802, LEG-803: any section is either accepted or refused with its place in the document
     try:
         found = parse_definition(format, text_of(document)).document
     except MalformedDefinition as error:
@@ -89,7 +89,7 @@ def test_refusals_have_a_position(format: str, document: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("format", DEFINITIONS)
 def test_samples(format: str) -> None:
-    # LEG-1203: so it is with realistic ones, of which all but a few members are attributes
+    # LEG-1203: realistic documents are mapped without loss, and all but a few members become attributes
     document = parse_definition(format, DEFINITIONS[format].read_bytes()).document
     assert document is not None
     attributes, left = to_attributes(format, document)

@@ -1,4 +1,4 @@
-"""Which format a Version of a message definition has (LEG-522, LEG-1203, § 12)."""
+"""The format of a Version of a message definition (LEG-522, LEG-1203, § 12)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ SENT = {"document": "hash"}
 def test_the_format_of_a_version(
     attributes: dict[str, Any], facade: dict[str, Any], of_group: str, expected: str
 ) -> None:
-    # the one that is recorded while attributes agree; the Group's while these speak of it; then their own
+    # the recorded format, unless attributes declare another; else the Group's, if the attributes declare it or none;
+    # else the first one that the attributes declare
     assert version_formats.version_format(attributes, facade, of_group) == expected
 
 
@@ -58,7 +59,7 @@ def test_what_is_recorded_of_a_format(format: str | None, attributes: dict[str, 
 
 
 def test_a_format_stays_when_its_document_goes() -> None:
-    # LEG-1203: what is left of the document is of this format
+    # LEG-1203: the rest of the document has this format
     facade = {"document": "hash", "contenttype": "a/b", "left": {"header": {"ttl": ""}}}
     left = {"left": facade["left"]}
     assert version_formats.without_document(MQTT, facade, "MQTT", "MQTT") == left

@@ -1,4 +1,4 @@
-"""Deletions by number, and what is kept until then (LEG-210, LEG-213, LEG-707)."""
+"""Deletions by number, and pruned Versions that are retained until then (LEG-210, LEG-213, LEG-707)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.registries.memory import START, MemoryRegistry
 
 @pytest.fixture
 def registry() -> MemoryRegistry:
-    """A message definition of which 1 and 2 were pruned, and 3 is shown; and a group of schemas."""
+    """A registry with a message definition, whose Versions 1 and 2 are pruned and 3 is live, and a group of schemas."""
     found = MemoryRegistry(source(1))
     found.do(put_group(G, "Text/1"))
     found.do(put_group(C, "CloudEvents"))
@@ -29,7 +29,7 @@ def registry() -> MemoryRegistry:
 
 
 def outcomes(decision: Decision, below: str) -> dict[str, str]:
-    """What became of what is below an xid: the reason of a deletion, else the kind of event."""
+    """Returns for each changed entity at or below an xid the reason of its deletion, or else the kind of event."""
     return {
         event.xid.removeprefix(f"{below}/versions/"): getattr(event, "reason", type(event).__name__)
         for event in decision.events
@@ -41,16 +41,16 @@ def retained_numbers(registry: MemoryRegistry, xid: str) -> list[int]:
     return [one.number for one in registry.world.publications.retained_versions(xid)]
 
 
-def test_pruned_ones_are_kept(registry: MemoryRegistry) -> None:
-    # LEG-707: with what they were when they were pruned
+def test_pruned_versions_are_retained(registry: MemoryRegistry) -> None:
+    # LEG-707: with their attributes at the time of pruning
     assert retained_numbers(registry, M) == [1, 2]
     first, _ = registry.world.publications.retained_versions(M)
     assert registry.world.publications.pruned_entity(first).attributes["description"] == "the 1."
     assert list(registry.versions(M)) == ["3"]
 
 
-def test_a_kept_one_is_forgotten(registry: MemoryRegistry) -> None:
-    # LEG-707: that is recorded by itself, and nothing else changes
+def test_a_retained_version_is_forgotten(registry: MemoryRegistry) -> None:
+    # LEG-707: its deletion makes one event, and nothing else changes
     decision = registry.do(delete(M, 1))
     [event] = decision.events
     assert isinstance(event, EntityDeleted)
@@ -60,8 +60,8 @@ def test_a_kept_one_is_forgotten(registry: MemoryRegistry) -> None:
         registry.do(delete(M, 1))
 
 
-def test_the_shown_one_gives_way_to_the_highest_that_is_kept(registry: MemoryRegistry) -> None:
-    # LEG-213: as it was, but for the time of the change
+def test_the_live_version_is_replaced_by_the_highest_retained_one(registry: MemoryRegistry) -> None:
+    # LEG-213: with its old attributes, except `modifiedat`
     before = registry.world.publications.pruned_entity(registry.world.publications.retained_versions(M)[1])
     decision = registry.do(delete(M, 3))
     assert outcomes(decision, M) == {"2": "EntityCreated", "3": "deleted", M: "EntityUpdated"}
@@ -71,15 +71,15 @@ def test_the_shown_one_gives_way_to_the_highest_that_is_kept(registry: MemoryReg
 
 
 def test_with_the_last_one_the_definition_goes(registry: MemoryRegistry) -> None:
-    # LEG-210: kept ones count
+    # LEG-210: retained Versions count
     for number in (3, 2):
         registry.do(delete(M, number))
         assert registry.find(M)
     assert outcomes(registry.do(delete(M, 1)), M) == {M: "deleted", "1": "deleted"}
 
 
-def test_others_that_live_stay_shown() -> None:
-    # LEG-213: nothing comes back while the registry shows another
+def test_no_version_comes_back_while_another_lives() -> None:
+    # LEG-213: no retained Version is created again while the definition has a live one
     registry = MemoryRegistry(source(2))
     registry.do(put_group(C, "CloudEvents"))
     for number in range(1, 5):
@@ -91,8 +91,8 @@ def test_others_that_live_stay_shown() -> None:
 @pytest.mark.parametrize(
     "command", [delete(M), delete(C), DeleteEntities(M), DeleteEntities(C), DeleteEntities(f"{C}/messages")]
 )
-def test_kept_ones_go_with_what_they_are_of(registry: MemoryRegistry, command: DeleteEntities) -> None:
-    # LEG-707: whoever deletes it
+def test_retained_versions_go_with_their_definition(registry: MemoryRegistry, command: DeleteEntities) -> None:
+    # LEG-707: whichever API deletes it
     decision = registry.do(command)
     found = {event.xid[-1]: event.reason for event in decision.events if isinstance(event, EntityDeleted)}
     assert {id: found[id] for id in "123"} == {"1": "forgotten", "2": "forgotten", "3": "deleted"}
@@ -100,13 +100,13 @@ def test_kept_ones_go_with_what_they_are_of(registry: MemoryRegistry, command: D
 
 
 def test_the_registry_itself_deletes_the_last_one_with_its_definition(registry: MemoryRegistry) -> None:
-    # ENT-108, LEG-707: its clients see no other Version, so none comes back
+    # ENT-108, LEG-707: xRegistry clients see no other Version, so none comes back
     decision = registry.do(DeleteEntities(f"{M}/versions/3"))
     assert outcomes(decision, M) == {M: "deleted", "1": "forgotten", "2": "forgotten", "3": "deleted"}
 
 
 def test_a_pointer_has_no_versions_of_its_own(registry: MemoryRegistry) -> None:
-    # ENT-132, LEG-1207: not even kept ones; and a façade does not write to it
+    # ENT-132, LEG-1207: not even retained ones; and the legacy APIs refuse to write to it
     decision = registry.do(WriteTree(f"{M}/meta", {"xref": f"{C}/messages/other"}, WriteMethod.PUT))
     assert outcomes(decision, M) == {M: "EntityUpdated", "1": "forgotten", "2": "forgotten", "3": "deleted"}
     for command in (delete(M, 3), post(M, b"t 4")):
@@ -115,7 +115,7 @@ def test_a_pointer_has_no_versions_of_its_own(registry: MemoryRegistry) -> None:
 
 
 def test_a_higher_limit_brings_nothing_back(registry: MemoryRegistry) -> None:
-    # LEG-1204: from now on both show all
+    # LEG-1204: pruned Versions stay pruned; new Versions are live in both APIs
     registry.do(ReplaceModel(source(0)))
     registry.do(post(M, b"t 4"))
     assert (list(registry.versions(M)), retained_numbers(registry, M)) == (["3", "4"], [1, 2])
@@ -133,7 +133,7 @@ def test_what_is_not_there(registry: MemoryRegistry, command: DeleteEntities, pr
 def test_what_protects_a_definition_is_a_conflict(
     registry: MemoryRegistry, meta: dict[str, Any], command: DeleteEntities
 ) -> None:
-    # LEG-211: what the registry refuses with 400 because of its state
+    # LEG-211: the xRegistry API refuses it with 400 because of the state of the definition
     write = WriteTree(f"{M}/meta", meta, WriteMethod.PATCH)
     decision = decide(write, registry.world, Context(START, "admin", role=Role.ADMIN))
     registry.world.extend(decision.events)

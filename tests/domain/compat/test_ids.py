@@ -1,4 +1,4 @@
-"""Ids of the older APIs and of the registry: the table in ids.yaml, and that all of them come back."""
+"""Ids of the legacy APIs and of the registry: the table in ids.yaml, and round trips in both directions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from annals.domain.compat.ids import decode_segment, encode_segment, to_legacy_id, to_registry_id
 from annals.domain.values import xid as xids
 
-#: What looks like the name that is made for an id, and often is one.
+#: Texts that look like the escaped form of an id, and often are one.
 LIKE_MADE = r"_~([a-c_.:]|~(7E|5F|20|61|2f|FF|00)){0,12}"
 TABLE = yaml.load(Path(__file__).with_name("ids.yaml").read_text(), yaml.CSafeLoader)
 
@@ -26,9 +26,9 @@ def rows(name: str) -> pytest.MarkDecorator:
 def test_row(row: dict[str, Any]) -> None:
     # LEG-401, LEG-403, LEG-404
     id = decode_segment(row["segment"])
-    told = {"id": id, "xid": to_registry_id(id), "back": to_legacy_id(row["xid"]), "listed": encode_segment(id)}
+    found = {"id": id, "xid": to_registry_id(id), "back": to_legacy_id(row["xid"]), "listed": encode_segment(id)}
     listed = row.get("listed", row["segment"])
-    assert told == {"id": row["id"], "xid": row["xid"], "back": row["id"], "listed": listed}
+    assert found == {"id": row["id"], "xid": row["xid"], "back": row["id"], "listed": listed}
 
 
 @rows("refused")
@@ -39,13 +39,13 @@ def test_what_is_no_id(row: dict[str, Any]) -> None:
 
 
 @rows("foreign")
-def test_what_only_the_registry_calls_so(row: dict[str, Any]) -> None:
-    # LEG-404: listed, and found by what is listed
+def test_registry_ids_that_look_escaped_stay_the_same(row: dict[str, Any]) -> None:
+    # LEG-404: they are listed as they are, and found by that id
     assert (to_legacy_id(row["xid"]), to_registry_id(row["xid"])) == (row["xid"], row["xid"])
 
 
 def test_names_are_as_long_as_ids_are() -> None:
-    # LEG-403: 128 characters are the most, whatever they stand for
+    # LEG-403: a registry id has at most 128 characters, including escapes
     assert to_registry_id("a" * 128) == "a" * 128
     assert to_registry_id(" " + "a" * 123) == "_~~20" + "a" * 123
     for id in ("a" * 129, " " + "a" * 124, "ä" * 22):
@@ -55,7 +55,7 @@ def test_names_are_as_long_as_ids_are() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=20))
 def test_every_id_comes_back(id: str) -> None:
-    # LEG-401, LEG-403: what comes back from a name is the id, so no two ids share one; so it is with segments
+    # LEG-401, LEG-403: a registry id converts back to its legacy id, so no two ids share one; the same for segments
     if id in (".", "..") or len(id.encode()) > 40:
         return
     assert xids.ID.match(to_registry_id(id))
@@ -66,7 +66,7 @@ def test_every_id_comes_back(id: str) -> None:
 
 @given(st.from_regex(xids.ID, fullmatch=True) | st.from_regex(LIKE_MADE, fullmatch=True))
 def test_every_name_is_one_id(xid: str) -> None:
-    # LEG-404: ids that the registry's clients chose have a segment like any other, and are found by it
+    # LEG-404: ids that xRegistry clients chose have a segment too, and are found by it
     id = to_legacy_id(xid)
     assert to_registry_id(id) == xid
     assert decode_segment(encode_segment(id)) == id

@@ -1,4 +1,4 @@
-"""Which number each Version of a definition has (LEG-405 to 409, LEG-210)."""
+"""The numbers of the Versions of a definition (LEG-405 to 409, LEG-210)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def registry() -> MemoryRegistry:
 
 
 def numbers(registry: MemoryRegistry, xid: str) -> dict[str, int]:
-    """The number of each Version that lives, and of each that is kept."""
-    kept = {one.xid.rpartition("/")[2]: one.number for one in registry.world.publications.retained_versions(xid)}
-    return kept | {id: version_number(id, entity.private) for id, entity in registry.versions(xid).items()}
+    """Returns the number of each live Version and each retained one."""
+    retained = {one.xid.rpartition("/")[2]: one.number for one in registry.world.publications.retained_versions(xid)}
+    return retained | {id: version_number(id, entity.private) for id, entity in registry.versions(xid).items()}
 
 
 def versions(*ids: str, **more: Any) -> WriteTree:
     return WriteTree(f"{S}/versions", {id: {"format": "Text/1", **more} for id in ids}, WriteMethod.POST)
 
 
-#: An id that is a number with too many digits to be one.
+#: An id of digits that is too large to be used as a number.
 LONG = str(10**15)
-#: Commands one after the other, and the numbers of the schema's Versions in the end.
+#: Sequences of commands, and the numbers of the schema's Versions after them.
 GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
     ("ids are numbers", [versions("1", "3", "10")], {"1": 1, "3": 3, "10": 10}),
     ("names come after the highest", [versions("b", "7", "a")], {"7": 7, "a": 8, "b": 9}),
@@ -78,27 +78,27 @@ GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
 
 @pytest.mark.parametrize(("commands", "expected"), [row[1:] for row in GIVEN], ids=[row[0] for row in GIVEN])
 def test_each_version_has_a_number(registry: MemoryRegistry, commands: list[Any], expected: dict[str, int]) -> None:
-    # LEG-405, LEG-406, LEG-409, LEG-210: the id where it can be, else one more than the highest that ever was
+    # LEG-405, LEG-406, LEG-409, LEG-210: the id if it is an unused integer, else one more than the highest number ever
     for command in commands:
         registry.do(command)
     assert numbers(registry, S) == expected
 
 
 def test_ordinary_versions_store_no_number(registry: MemoryRegistry) -> None:
-    # LEG-405: what an id says by itself takes no room
+    # LEG-405: a number that equals the id is not stored
     decision = registry.do(versions("1", "2", "30"))
     assert {event.xid for event in decision.events if FACADE in event.private} == {G}
 
 
 def test_a_deletion_records_its_number(registry: MemoryRegistry) -> None:
-    # LEG-405, LEG-1001: events of what is gone are made of the deletion alone
+    # LEG-405, LEG-1001: the event about a deleted Version is made from the deletion alone
     registry.do(versions("1", "a"))
     found = {event.xid: event.private for event in registry.do(DeleteEntities(G)).events if "versions" in event.xid}
     assert found == {f"{S}/versions/1": {}, f"{S}/versions/a": {"number": 2}}
 
 
 def test_the_newest_semantic_version_is_the_latest() -> None:
-    # LEG-407: of several at once the order of the type counts, in which 1.10.0 is newer than 1.9.0
+    # LEG-407: Versions of one request are numbered in the order of the type, in which 1.10.0 is newer than 1.9.0
     model = source()
     model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": "semver", "singleversionroot": True}
     registry = MemoryRegistry(model)
@@ -107,7 +107,7 @@ def test_the_newest_semantic_version_is_the_latest() -> None:
 
 
 def test_restored_versions_have_their_numbers_again(registry: MemoryRegistry) -> None:
-    # LEG-210: what comes back is the same Version, as long as the schema was there all the time
+    # LEG-210: a restored Version is the same Version, unless its schema was deleted in between
     registry.do(versions("1", "a", "b"))
     then = len(registry.log)
     registry.do(delete(S, 2))
@@ -118,8 +118,8 @@ def test_restored_versions_have_their_numbers_again(registry: MemoryRegistry) ->
     assert numbers(registry, S) == {"1": 1, "a": 2, "b": 3, "d": 5}
 
 
-def test_another_life_has_numbers_of_its_own(registry: MemoryRegistry) -> None:
-    # LEG-409, LEG-210: in a schema that was made anew, a number of before may be another's
+def test_a_schema_created_again_has_new_numbers(registry: MemoryRegistry) -> None:
+    # LEG-409, LEG-210: in a schema that was created again, an old number may belong to another Version
     registry.do(versions("1", "a"))
     then = len(registry.log)
     registry.do(DeleteEntities(S))
@@ -132,7 +132,7 @@ def test_another_life_has_numbers_of_its_own(registry: MemoryRegistry) -> None:
 
 
 def test_restoring_forgets_what_came_later() -> None:
-    # LEG-707, FLAG-81: the latest is again what it was then
+    # LEG-707, FLAG-81: the latest Version is again the old one
     registry = MemoryRegistry(source(1))
     registry.do(put_group(C, "CloudEvents"))
     registry.do(post(M, b"t 1"))
@@ -146,8 +146,8 @@ def test_restoring_forgets_what_came_later() -> None:
 
 
 @given(st.sets(st.integers(1, 40)), st.sets(st.integers(1, 40)), st.sets(st.integers(1, 40)))
-def test_spans_are_sets(first: set[int], more: set[int], less: set[int]) -> None:
-    # LEG-210: however they are put together, they are written in one way and read back
+def test_number_ranges_are_sets(first: set[int], more: set[int], less: set[int]) -> None:
+    # LEG-210: the same set of numbers always gives the same text, which is parsed back
     found = NumberRanges().with_numbers(first).with_numbers(more).without_numbers(less)
     expected = (first | more) - less
     assert {number for number in range(42) if found.contains(number)} == expected
@@ -155,7 +155,7 @@ def test_spans_are_sets(first: set[int], more: set[int], less: set[int]) -> None
     assert NumberRanges.parse(found.text) == found == NumberRanges().with_numbers(expected)
 
 
-def test_spans_are_short() -> None:
+def test_number_ranges_are_short() -> None:
     assert NumberRanges().with_numbers((*range(1, 42), 44)).text == "1-41,44"
 
 
@@ -189,7 +189,7 @@ def test_families(xid: str, name: str | None) -> None:
 
 
 def test_versions_from_before_there_were_numbers(registry: MemoryRegistry) -> None:
-    # LEG-405: they get theirs with the next change to the Versions of their schema, which is no update of them
+    # LEG-405: they get numbers with the next change to the Versions of their schema, by `refreshed` events
     registry.do(versions("a", "b"))
     for entity in (registry.get(S), *registry.versions(S).values()):
         entity.private.pop(FACADE)
@@ -200,7 +200,7 @@ def test_versions_from_before_there_were_numbers(registry: MemoryRegistry) -> No
 
 
 def test_they_come_before_what_a_facade_adds(registry: MemoryRegistry) -> None:
-    # LEG-406, LEG-407: what is added is the latest, also of Versions that have no number yet
+    # LEG-406, LEG-407: the added Version is the latest, also if the others have no number yet
     registry.do(versions("a", "b"))
     for entity in (registry.get(S), *registry.versions(S).values()):
         entity.private.pop(FACADE)
@@ -211,7 +211,7 @@ def test_they_come_before_what_a_facade_adds(registry: MemoryRegistry) -> None:
 @pytest.mark.parametrize("mode", ["manual", "createdat", "modifiedat"])
 @pytest.mark.parametrize("sticky", [False, True])
 def test_what_a_facade_adds_is_the_latest(mode: str, sticky: bool) -> None:
-    # LEG-406, LEG-407: whatever is newer or the default in the registry's own API
+    # LEG-406, LEG-407: even if the xRegistry API has a newer or a default Version
     model = source()
     model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": mode}
     registry = MemoryRegistry(model)
@@ -225,7 +225,7 @@ def test_what_a_facade_adds_is_the_latest(mode: str, sticky: bool) -> None:
 
 
 def test_semantic_versions_leave_a_facade_no_id() -> None:
-    # LEG-406: a number is no semantic version
+    # LEG-406: a number is not a semantic version
     model = source()
     model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": "semver", "singleversionroot": True}
     registry = MemoryRegistry(model)
@@ -236,7 +236,7 @@ def test_semantic_versions_leave_a_facade_no_id() -> None:
 
 
 def test_a_stuck_number_is_refused(registry: MemoryRegistry) -> None:
-    # LEG-606: behind an authority of its own, the default URI of a new Version may be another's by then
+    # LEG-606: under a foreign authority, the default URI of the next Version may already belong to another Version
     registry.do(post(S, b"1", authority="https://x.example", id="/schemagroups/g/schemas/s/versions/2"))
     with pytest.raises(Problem, match="has this URI"):
         registry.do(post(S, b"2"))

@@ -1,4 +1,4 @@
-"""Groups and documents as the older APIs write them (LEG-205 to 208, 402, 502, 521 to 534, 601 to 606, 701 to 705)."""
+"""Groups and documents written by the legacy APIs (LEG-205 to 208, 402, 502, 521 to 534, 601 to 606, 701 to 705)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annals.domain.registry.events import EntityUpdated
 from tests.support.compat_commands import URL, C, G, M, S, delete, post, put_group, source
 from tests.support.registries.memory import MemoryRegistry
 
-#: A Group without a format, so that its schemas have their own.
+#: A Group without a format, so each schema has its own.
 OPEN = "/schemagroups/open"
 OF = f"{OPEN}/schemas/o"
 
@@ -30,13 +30,13 @@ def registry() -> MemoryRegistry:
 
 
 def facade(registry: MemoryRegistry, xid: str) -> dict[str, Any]:
-    """What only the older APIs know of an entity."""
+    """Returns the data of an entity that only the legacy APIs use."""
     found: dict[str, Any] = registry.get(xid).private.get(FACADE, {})
     return found
 
 
-def answer(decision: Decision) -> tuple[str, int | None, bool]:
-    """The Version that is answered with, its number, and whether anything was recorded."""
+def outcome(decision: Decision) -> tuple[str, int | None, bool]:
+    """Returns the Version in the response, its number, and whether there are events."""
     [xid] = decision.processed
     return xid.rpartition("/")[2], decision.number, bool(decision.events)
 
@@ -45,10 +45,10 @@ def answer(decision: Decision) -> tuple[str, int | None, bool]:
 
 
 def test_a_group_is_put(registry: MemoryRegistry) -> None:
-    # LEG-205, LEG-701: the registry has its own name of the format, the façade the client's
+    # LEG-205, LEG-701: the registry stores its own name of the format, the legacy data has the client's name
     registry.do(put_group("/schemagroups/n", "xsd", description="d", labels={"a": "b"}))
-    shown = registry.get("/schemagroups/n").attributes
-    assert {name: shown[name] for name in ("format", "description", "labels")} == {
+    attributes = registry.get("/schemagroups/n").attributes
+    assert {name: attributes[name] for name in ("format", "description", "labels")} == {
         "format": "XSD/1.1",
         "description": "d",
         "labels": {"a": "b"},
@@ -56,18 +56,22 @@ def test_a_group_is_put(registry: MemoryRegistry) -> None:
     assert facade(registry, "/schemagroups/n") == {"format": "xsd"}
 
 
-def test_a_group_that_is_so_is_not_written(registry: MemoryRegistry) -> None:
+def test_an_unchanged_group_is_not_written(registry: MemoryRegistry) -> None:
     # LEG-206, LEG-1007
     registry.do(put_group(G, "Text/1", description="d"))
     assert not registry.do(put_group(G, "Text/1", description="d")).events
 
 
 def test_what_a_group_has_beyond_the_older_api_stays(registry: MemoryRegistry) -> None:
-    # LEG-205: of its own attributes those that are left out are cleared
+    # LEG-205: attributes of the legacy API that the request leaves out are removed
     registry.patch(G, {"name": "n", "description": "d", "documentation": "https://d.example"})
     registry.do(put_group(G, "Text/1"))
-    shown = registry.get(G).attributes
-    assert (shown["name"], shown["documentation"], shown.get("description")) == ("n", "https://d.example", None)
+    attributes = registry.get(G).attributes
+    assert (attributes["name"], attributes["documentation"], attributes.get("description")) == (
+        "n",
+        "https://d.example",
+        None,
+    )
 
 
 FORMATS: list[tuple[str, list[Command], Command, bool]] = [
@@ -103,7 +107,7 @@ def test_the_format_of_a_group(
 
 
 def test_a_format_that_the_registry_changes_is_its_own(registry: MemoryRegistry) -> None:
-    # LEG-701: the client's spelling goes with what it spelled
+    # LEG-701: the spelling of the client is stored as long as the format stays
     registry.do(put_group(G, "xsd11"))
     registry.patch(G, {"description": "d"})
     assert facade(registry, G) == {"format": "xsd11"}
@@ -115,12 +119,12 @@ def test_a_format_that_the_registry_changes_is_its_own(registry: MemoryRegistry)
 
 
 def test_a_document_becomes_a_version(registry: MemoryRegistry) -> None:
-    # LEG-521, LEG-1208: in the registry as well
+    # LEG-521, LEG-1208: also in the xRegistry API
     decision = registry.do(post(S, b"one", "text/plain; x=1", description="first"))
-    assert answer(decision) == ("1", 1, True)
+    assert outcome(decision) == ("1", 1, True)
     entity = registry.get(f"{S}/versions/1")
-    shown = {name: entity.attributes[name] for name in ("format", "contenttype", "description")}
-    assert shown == {"format": "Text/1", "contenttype": "text/plain; x=1", "description": "first"}
+    attributes = {name: entity.attributes[name] for name in ("format", "contenttype", "description")}
+    assert attributes == {"format": "Text/1", "contenttype": "text/plain; x=1", "description": "first"}
     assert registry.world.document(str(entity.document)) == b"one"
     assert facade(registry, entity.xid) == {}
 
@@ -131,16 +135,16 @@ def test_the_first_description_is_the_schema_s(registry: MemoryRegistry) -> None
     assert facade(registry, S) == {"description": "first"}
     registry.do(post(S, b"two", description="second"))
     assert facade(registry, S) == {"description": "first"}
-    decision = registry.do(replace(post(S, b"three"), facade=replace(_said(post(S, b"")), description="all")))
+    decision = registry.do(replace(post(S, b"three"), facade=replace(legacy_data(post(S, b"")), description="all")))
     assert facade(registry, S) == {"description": "all"}
     assert isinstance(next(event for event in decision.events if event.xid == S), EntityUpdated)
 
 
-def _said(command: WriteTree) -> Any:
+def legacy_data(command: WriteTree) -> Any:
     return command.facade
 
 
-#: What is there, what is sent, and the Version that is answered with, its number, whether it is new.
+#: The commands before, the request, and the Version in the response, its number, and whether it is new.
 SENT: list[tuple[str, list[Command], Command, tuple[str, int, bool]]] = [
     ("known bytes", [post(S, b"a"), post(S, b"b")], post(S, b"a", description="other"), ("1", 1, False)),
     ("known bytes of another media type", [post(S, b"a", "text/a")], post(S, b"a", "text/b"), ("2", 2, True)),
@@ -164,16 +168,16 @@ SENT: list[tuple[str, list[Command], Command, tuple[str, int, bool]]] = [
 
 
 @pytest.mark.parametrize(("before", "command", "expected"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
-def test_what_a_document_comes_to(
+def test_sent_documents_give_a_known_or_a_new_version(
     registry: MemoryRegistry, before: list[Command], command: WriteTree, expected: tuple[str, int, bool]
 ) -> None:
     # LEG-531 to 533, LEG-606, LEG-1007
     for each in before:
         registry.do(each)
-    assert answer(registry.do(command)) == expected
+    assert outcome(registry.do(command)) == expected
 
 
-#: What is there, what is sent, and how it is refused.
+#: The commands before, the request, and its error.
 REFUSED: list[tuple[str, list[Command], Command, type[Exception], str]] = [
     ("no group", [], post("/schemagroups/x/schemas/s", b"a"), NotFound, "cannot be found"),
     ("a group in other letters", [], post("/schemagroups/G/schemas/s", b"a"), NotFound, "cannot be found"),
@@ -214,7 +218,7 @@ def test_what_is_refused(
         registry.do(command)
 
 
-#: What is sent, and what the façade knows of its Version and its definition.
+#: The request, and the legacy data of its Version and its definition.
 KNOWN: list[tuple[str, Command, dict[str, Any], dict[str, Any]]] = [
     ("an id", post(S, b"a", id="i"), {"id": "i", "uri": f"{URL}/compat/schemaregistry/v0.2/i"}, {}),
     ("an authority", post(S, b"a", authority="urn:x"), {"uri": "urn:x:schemagroups/g/schemas/s/versions/1"},
@@ -236,15 +240,15 @@ KNOWN: list[tuple[str, Command, dict[str, Any], dict[str, Any]]] = [
 def test_what_the_facade_knows(
     registry: MemoryRegistry, command: WriteTree, version: dict[str, Any], definition: dict[str, Any]
 ) -> None:
-    # LEG-601, LEG-604, LEG-701, LEG-703, LEG-1202: only what the registry does not say itself
+    # LEG-601, LEG-604, LEG-701, LEG-703, LEG-1202: only data that the attributes do not have
     registry.do(command)
-    known = facade(registry, f"{command.xid}/versions/1")
-    assert {name: value for name, value in known.items() if name != "document"} == version
+    stored = facade(registry, f"{command.xid}/versions/1")
+    assert {name: value for name, value in stored.items() if name != "document"} == version
     assert facade(registry, command.xid) == definition
 
 
 def test_a_document_of_the_catalog_is_served_until_its_attributes_change(registry: MemoryRegistry) -> None:
-    # LEG-1203: what is not made of it may change
+    # LEG-1203: attributes to which the document does not map may change
     registry.do(post(M, b"t bytes", "application/json"))
     version = f"{M}/versions/1"
     assert registry.world.document(facade(registry, version)["document"]) == b"t bytes"
@@ -264,10 +268,10 @@ def test_a_spelling_goes_with_its_format(registry: MemoryRegistry) -> None:
 
 
 def test_models_may_show_what_the_facade_knows() -> None:
-    # LEG-1202: in read-only attributes of these names, and nowhere else
+    # LEG-1202: in read-only attributes with these names only
     model = source()
-    shown = {name: {"type": "uri", "readonly": True} for name in ("authority", "versionuri")}
-    model["groups"]["schemagroups"]["resources"]["schemas"]["attributes"] |= shown
+    declared = {name: {"type": "uri", "readonly": True} for name in ("authority", "versionuri")}
+    model["groups"]["schemagroups"]["resources"]["schemas"]["attributes"] |= declared
     registry = MemoryRegistry(model)
     registry.do(put_group(G, "Text/1"))
     registry.do(post(S, b"a", authority="https://x.example", id="i"))
@@ -278,7 +282,7 @@ def test_models_may_show_what_the_facade_knows() -> None:
 
 
 def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegistry) -> None:
-    # LEG-1202: but for what only the façade knows
+    # LEG-1202: except for the legacy data
     other = MemoryRegistry(source())
     for group in (put_group(G, "Text/1"), put_group(OPEN), put_group(C, "CloudEvents")):
         other.do(group)
@@ -297,7 +301,7 @@ def test_the_same_change_by_the_registry_is_the_same_event(registry: MemoryRegis
 
 @pytest.mark.parametrize("place", [f"{S}/versions/9", f"{S}2/versions/2", "/schemagroups/none/schemas/s/versions/1"])
 def test_an_id_that_is_the_path_of_nothing_yet(registry: MemoryRegistry, place: str) -> None:
-    # LEG-606, LEG-608: nobody takes the place of what may come
+    # LEG-606, LEG-608: an id cannot be the path of another Version that may exist later
     registry.do(post(S, b"a"))
     with pytest.raises(Conflict, match="path of another"):
         registry.do(post(f"{S}2", b"a", id=place))
@@ -305,7 +309,7 @@ def test_an_id_that_is_the_path_of_nothing_yet(registry: MemoryRegistry, place: 
 
 
 X = "https://x.example/r"
-#: What is there, and an authority and an id that claim a URI which something else is to get by its path.
+#: The commands before, and an authority and an id that claim the future default URI of another Version.
 CLAIMS: list[tuple[str, list[Command], str, str, str]] = [
     ("by a path", [post(S, b"a", authority=X)], S, X, "/schemagroups/g/schemas/s/versions/2"),
     ("by a URI", [post(S, b"a", authority=X)], S, X, f"{X}/schemagroups/g/schemas/s/versions/2"),
@@ -323,10 +327,10 @@ CLAIMS: list[tuple[str, list[Command], str, str, str]] = [
 @pytest.mark.parametrize(
     ("before", "xid", "authority", "id"), [row[1:] for row in CLAIMS], ids=[row[0] for row in CLAIMS]
 )
-def test_a_uri_that_another_is_to_get(
+def test_the_future_uri_of_another_version_is_refused(
     registry: MemoryRegistry, before: list[Command], xid: str, authority: str, id: str
 ) -> None:
-    # LEG-606: behind a foreign authority as behind the registry's own, nobody takes the place of what is to come
+    # LEG-606: under a foreign authority as under the registry's own
     for each in before:
         registry.do(each)
     with pytest.raises(Conflict, match=r'"id" .*\(LEG-606\)'):
@@ -349,14 +353,14 @@ def test_a_uri_that_another_is_to_get(
     ],
 )
 def test_what_imports_may_be_named(registry: MemoryRegistry, before: list[Command], id: str) -> None:
-    # LEG-903 to 905: a copy has the URI and the number of its own registry, under whatever name it is kept here
+    # LEG-903 to 905: a copy keeps the URI and the number of its source, whatever its id is here
     for each in before:
         registry.do(each)
     assert registry.do(post(f"{S}2", b"b", authority=X, id=f"{X}{id}")).number == 1
 
 
 def test_a_uri_that_another_has_already(registry: MemoryRegistry) -> None:
-    # LEG-606: whoever comes later learns what to give
+    # LEG-606: the error of the later request says how to resolve the conflict
     registry.do(post(f"{S}2", b"a", authority=X, id="/schemagroups/g/schemas/s/versions/1"))
     with pytest.raises(Conflict, match=r'has this URI; give this one an "id" of its own \(LEG-606\)'):
         registry.do(post(S, b"a", authority=X))
@@ -364,7 +368,7 @@ def test_a_uri_that_another_has_already(registry: MemoryRegistry) -> None:
 
 
 def test_a_version_that_would_not_last_is_refused() -> None:
-    # LEG-521, LEG-707: what is answered with has to be there
+    # LEG-521, LEG-707: the Version in the response has to exist
     model = source(1)
     model["groups"]["schemagroups"]["resources"]["schemas"] |= {"versionmode": "createdat", "singleversionroot": True}
     registry = MemoryRegistry(model)

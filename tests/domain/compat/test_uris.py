@@ -1,4 +1,4 @@
-"""URIs of Versions: the tables in uris.yaml, and paths that are found again."""
+"""URIs of Versions: the tables in uris.yaml, and look-ups of default URIs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_located(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("family", LEGACY_APIS, ids=[family.name for family in LEGACY_APIS])
 @given(groupid=IDS, id=IDS, number=st.integers(1, 10**6))
 def test_default_uris_are_found(family: LegacyApi, groupid: str, id: str, number: int) -> None:
-    # LEG-607, LEG-608, LEG-1005: the path of a Version, whatever its ids, alone and behind its base
+    # LEG-607, LEG-608, LEG-1005: by the path of a Version and by its full URI, for any ids
     if {groupid, id} & {".", ".."}:
         return
     names = to_registry_id(groupid), to_registry_id(id)
@@ -70,12 +70,12 @@ def test_default_uris_are_found(family: LegacyApi, groupid: str, id: str, number
     assert path == uris.entity_path(f"/{family.groups}/{names[0]}/{family.resources}/{names[1]}", number)
     uri = uris.compose_uri(None, None, ROOT + family.base, path)
     assert uris.check_uri(uri) == uri
-    for asked in (uri, path):
-        assert uris.locate_version(family, asked, BASES) == (*names, number)
+    for uri_or_path in (uri, path):
+        assert uris.locate_version(family, uri_or_path, BASES) == (*names, number)
 
 
 def test_paths_of_what_is_no_version() -> None:
-    # LEG-1002, LEG-1005: the subjects of events about Groups and definitions
+    # LEG-1002, LEG-1005: subjects of events about Groups and definitions; other entities have no path
     assert uris.entity_path("/schemagroups/a:b") == "/schemagroups/a%3Ab"
     assert (
         uris.entity_path("/messagegroups/g/messages/_~my~20msg~21") == "/messagecatalog/g/messagedefinitions/my%20msg!"
@@ -87,6 +87,6 @@ def test_paths_of_what_is_no_version() -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_a_lookup(text: str) -> None:
-    # LEG-212: a look-up is asked for anything
+    # LEG-212: clients can look up any text
     assert uris.normalize_uri(uris.normalize_uri(text)) == uris.normalize_uri(text)
     assert uris.locate_version(MESSAGECATALOG, text, BASES) is None

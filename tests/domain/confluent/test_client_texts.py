@@ -1,4 +1,4 @@
-"""What clients send and expect of texts and metadata, where their forms differ from those that were sent first."""
+"""Equivalent forms of texts and metadata that Confluent's clients send, and the forms that they expect."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ service Orders {
 
 
 def test_protobuf_texts_have_the_layout_of_confluents_registry() -> None:
-    # CSR-417: a text in this layout is its own canonical text, so guids are those of that registry (CSR-413)
+    # CSR-417: a text in this layout is its own canonical text, so its guid is the same as in that registry (CSR-413)
     assert protobuf.canonical_text(protobuf.parse(LAYOUT.encode(), {})) == LAYOUT
 
 
@@ -74,7 +74,7 @@ def test_a_reference_wins_over_a_document_that_every_schema_may_import() -> None
 
 
 def test_empty_members_of_metadata_are_absent_ones() -> None:
-    # CSR-505: Confluent's client for Python sends them in look-ups for what it has read without them
+    # CSR-505: Confluent's client for Python looks up a schema with them, although it read the schema without them
     sent: dict[str, Any] = {"properties": {"major": "1"}, "tags": None, "sensitive": []}
     assert without_empty_members(sent) == {"properties": {"major": "1"}}
     assert without_empty_members({"migrationRules": [{"name": "r", "params": {}}], "domainRules": []}) == {
@@ -83,5 +83,5 @@ def test_empty_members_of_metadata_are_absent_ones() -> None:
 
 
 def test_a_rule_that_is_not_disabled_may_say_so() -> None:
-    plain, said = ({"domainRules": [{"name": "r", "type": "CEL", **more}]} for more in ({}, {"disabled": False}))
-    assert content_identity("AVRO", "{}", {"ruleSet": plain}) == content_identity("AVRO", "{}", {"ruleSet": said})
+    plain, explicit = ({"domainRules": [{"name": "r", "type": "CEL", **more}]} for more in ({}, {"disabled": False}))
+    assert content_identity("AVRO", "{}", {"ruleSet": plain}) == content_identity("AVRO", "{}", {"ruleSet": explicit})

@@ -1,4 +1,4 @@
-"""Names of subjects and contexts, and the ids that stand for them."""
+"""Names of subjects and contexts, and the ids of their Resources and Groups."""
 
 from __future__ import annotations
 

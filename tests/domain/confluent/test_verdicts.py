@@ -1,4 +1,4 @@
-"""Each change of the table has two verdicts: that of Confluent's API, and that of the xRegistry API."""
+"""Each change in the table has two verdicts: one of Confluent's API, one of the xRegistry API."""
 
 from __future__ import annotations
 

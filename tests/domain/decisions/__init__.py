@@ -1,1 +1,1 @@
-"""Commands in, events out; rows of the specification are in tests/spec/."""
+"""The decision functions: commands in, events out. Rows of the specification are in tests/spec/."""

@@ -1,4 +1,4 @@
-"""Newest, oldest and ancestors of Versions per `versionmode`, as pure functions."""
+"""Pure functions for the newest, the oldest and the ancestors of Versions, by `versionmode`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_newest_in_manual_mode_is_a_leaf() -> None:
     )  # ties: highest id, any case
 
 
-def test_oldest_by_hand_is_a_root() -> None:
-    # ENT-104: a Version whose ancestor is the one left out counts as a root
+def test_oldest_in_manual_mode_is_a_root() -> None:
+    # ENT-104: a Version whose ancestor is the excluded one counts as a root
     lines = [line("v1", "v1", 2025), line("v2", "v1", 2020), line("v3", "v3", 2030)]
     assert [one.id for one in oldest_versions("manual", lines, 3)] == ["v1", "v2", "v3"]
     assert [one.id for one in oldest_versions("manual", lines, 1, excluded_id="v1")] == ["v2"]
@@ -44,7 +44,7 @@ IDS = st.sampled_from("abcdefg")
     st.lists(st.tuples(IDS, IDS, st.integers(2020, 2023)), unique_by=lambda one: one[0], min_size=2), st.integers(1, 6)
 )
 def test_many_go_as_one_after_the_other(mode: str, made: list[tuple[str, str, int]], limit: int) -> None:
-    # ENT-104: the oldest goes until few enough are left, whatever the ancestors are, circles included
+    # ENT-104: the same as removing the oldest one by one until the limit is met, for any ancestors, cycles included
     lines = assign_ancestors(mode, [line(id, ancestor, year, year) for id, ancestor, year in made], [])
     skipped, left, gone = lines[-1].id, lines, list[str]()
     while len(left) > limit:
@@ -55,7 +55,7 @@ def test_many_go_as_one_after_the_other(mode: str, made: list[tuple[str, str, in
 
 
 def test_thousands_go_at_once() -> None:
-    # ENT-104: a lower `maxversions` of an old Resource: no step looks at all that is left
+    # ENT-104: after `maxversions` is lowered; if each step read all remaining Versions, it would take too long
     lines = [line(f"v{n:05}", f"v{max(n - 1, 0):05}") for n in range(20_000)]
     assert len(oldest_versions("manual", lines, 19_995, excluded_id="v19999")) == 19_995
     assert find_cycle(lines[::-1]) is None
@@ -77,7 +77,7 @@ def test_computed_modes_order_all_versions(mode: str, newer: VersionLineage) -> 
 
 
 def test_semantic_precedence() -> None:
-    # ENT-102: numbers as numbers, a release above its candidates, build metadata orders nothing but by id
+    # ENT-102: numeric parts compare as numbers, a release follows its candidates, build metadata counts by id only
     ids = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-2", "1.0.0", "1.0.0+b", "1.2.0", "1.10.0"]
     assert [one.id for one in assign_ancestors("semver", [], [line(id) for id in reversed(ids)])] == [
         "1.0.0-2",
@@ -85,25 +85,25 @@ def test_semantic_precedence() -> None:
     ]
 
 
-def test_new_versions_by_hand_form_a_line() -> None:
-    # ENT-100: those without an ancestor are taken by id, each follows the newest; a stated ancestor stands
+def test_new_versions_in_manual_mode_form_a_line() -> None:
+    # ENT-100: Versions without an ancestor are added in order of id, each after the newest; a stated ancestor stays
     settled = assign_ancestors("manual", [line("v1", "v1")], [line("v3"), line("v2"), line("x", "v1")])
     assert {one.id: one.ancestor for one in settled} == {"v1": "v1", "v2": "v1", "v3": "v2", "x": "v1"}
 
 
 def test_a_new_version_never_follows_one_that_descends_from_it() -> None:
-    # ENT-100: whatever the order of keys, no circle comes from a default
+    # ENT-100: a default ancestor never closes a cycle, whatever the order of keys
     settled = assign_ancestors("manual", [], [line("a", "b"), line("b")])
     assert {one.id: one.ancestor for one in settled} == {"a": "b", "b": "b"}
     assert find_cycle(settled) is None
 
 
-def test_who_loses_an_ancestor_becomes_a_root() -> None:
+def test_a_version_that_loses_its_ancestor_becomes_a_root() -> None:
     # ENT-107
     assert root_ids(assign_ancestors("manual", [line("v2", "v1"), line("v3", "v2")], [])) == ["v2"]
 
 
 def test_circles_are_found() -> None:
-    # ancestor_circular_reference: also one that a line leads into
+    # ancestor_circular_reference: also a cycle that a line leads into
     assert set(find_cycle([line("a", "b"), line("b", "c"), line("c", "b")]) or ()) == {"b", "c"}
     assert find_cycle([line("a", "a"), line("b", "a")]) is None

@@ -1,4 +1,4 @@
-"""Constraints of Groups, attributes that all Versions share, and checks of formats: given, when, then on events."""
+"""Decisions about constraints of Groups, attributes that all Versions share, and checks of formats."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refused(made: MemoryRegistry, xid: str, tree: dict[str, Any]) -> tuple[str, 
 
 
 def test_an_enum_of_the_group_type_restricts_values() -> None:
-    # MOD-62, MOD-64: values only; an absent attribute does not break it
+    # MOD-62, MOD-64: an absent attribute does not violate the enum
     made = registry({"pens.ink": {"enum": ["blue", "red"]}})
     made.put(PEN, {})
     made.put(PEN, {"ink": "red"})
@@ -55,14 +55,14 @@ def test_an_enum_of_the_group_type_restricts_values() -> None:
 
 
 def test_a_default_of_the_group_type_is_applied() -> None:
-    # MOD-61: in this Group type, without `required`
+    # MOD-61: also to an attribute that is not required
     made = registry({"pens.ink": {"default": "blue"}})
     made.put(PEN, {})
     assert made.get(PEN).attributes["ink"] == "blue"
 
 
 def test_equals_wants_the_value_of_the_group() -> None:
-    # MOD-63: present and equal where the Group has a value, anything where it has none; through objects too
+    # MOD-63: the Version needs the same value if the Group has one; any value is allowed if not; inside objects too
     made = registry({"pens.ink": {"equals": "color"}, "pens.nib.unit": {"equals": "size.unit"}})
     made.put(PEN, {"ink": "green"})
     assert refused(made, "/boxes/b1", {"color": "red"}) == (
@@ -77,7 +77,7 @@ def test_equals_wants_the_value_of_the_group() -> None:
 
 
 def test_a_group_may_narrow_and_its_resources_are_held_to_it() -> None:
-    # ENT-155, ENT-156: a change of `constraints` is checked against every Version that is stored
+    # ENT-155, ENT-156: a change of `constraints` is checked against every stored Version
     made = registry({"pens.ink": {"enum": ["blue", "red"]}})
     made.put(PEN, {"versions": {"v1": {"ink": "blue"}, "v2": {"ink": "red"}}})
     narrow = {"constraints": {"pens.ink": {"enum": ["red"]}}}
@@ -89,7 +89,7 @@ def test_a_group_may_narrow_and_its_resources_are_held_to_it() -> None:
 
 
 def test_a_group_may_give_defaults() -> None:
-    # ENT-155: also inside an object, where that is present
+    # ENT-155: also inside an object, if the object is present
     made = registry({})
     made.put("/boxes/b1", {"constraints": {"pens.ink": {"default": "red"}, "pens.nib.unit": {"default": "mm"}}})
     made.put(PEN, {})
@@ -119,7 +119,7 @@ def test_a_model_that_constrains_what_is_stored_is_refused() -> None:
     ],
 )
 def test_a_model_has_to_fit_the_constraints_that_groups_have(change: dict[str, Any]) -> None:
-    # ENT-155, MOD-93, P-12: a Group without Resources too, because none could be written there any more
+    # ENT-155, MOD-93, P-12: also for a Group without Resources, because no Resource could be written there any more
     made = registry({})
     made.put("/boxes/b1", {"constraints": {"pens.ink": {"enum": ["blue"], "equals": "color"}}})
     before = len(made.log)
@@ -131,7 +131,7 @@ def test_a_model_has_to_fit_the_constraints_that_groups_have(change: dict[str, A
 
 
 def test_the_groups_of_pointers_bind_their_target() -> None:
-    # ENT-138: a write to the target can fail because of a Group that shows it; so can pointing there
+    # ENT-138: a Group with an xref to a Resource can make writes to that Resource fail; the xref itself can fail too
     made = registry({})
     made.put("/boxes/b2", {"constraints": {"pens.ink": {"enum": ["red"]}}})
     made.put(PEN, {"ink": "blue"})
@@ -144,7 +144,7 @@ def test_the_groups_of_pointers_bind_their_target() -> None:
 
 
 def test_all_versions_share_matchversions_attributes() -> None:
-    # MOD-36: the same value in all, or in none; one at a time it cannot change, all at once it can
+    # MOD-36: all Versions have the same value or none has one; a change of all Versions in one request is accepted
     made = registry({})
     made.put(PEN, {"versions": {"v1": {"maker": "a"}, "v2": {"maker": "a"}}})
     mismatch = ("mismatched_version_attribute", PEN, {"name": "maker"})
@@ -155,7 +155,7 @@ def test_all_versions_share_matchversions_attributes() -> None:
 
 
 def parse(document: bytes, name: str) -> bytes:
-    """Documents of an even number of bytes."""
+    """Accepts documents with an even number of bytes."""
     if len(document) % 2:
         raise InvalidDocument(
             f"{len(document)} bytes is an odd number", DocumentLocation(line=1, fragment=document.decode())
@@ -164,16 +164,16 @@ def parse(document: bytes, name: str) -> bytes:
 
 
 def incompatibilities(reader: bytes, writer: bytes, newer: str | None = None) -> list[Incompatibility]:
-    """A document reads what is not longer than itself."""
+    """A document is compatible with documents that are not longer."""
     return [] if len(reader) >= len(writer) else [Incompatibility("shorter", "it is shorter than what it reads")]
 
 
 @pytest.fixture
 def even(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A format `Even/1` of this module, with the backward rules only."""
-    room = FormatModule("even", ("Even/1",))
+    """Registers this module as the format `Even/1`, with the backward rules only."""
+    module = FormatModule("even", ("Even/1",))
     monkeypatch.setitem(sys.modules, "annals.domain.formats.even", sys.modules[__name__])
-    monkeypatch.setattr(formats, "FORMAT_MODULES", (room,))
+    monkeypatch.setattr(formats, "FORMAT_MODULES", (module,))
     rules = {"Even/1": ["backward", "backward_transitive"]}
     monkeypatch.setattr(
         capabilities, "INITIAL", {**capabilities.INITIAL, "formats": ["Even/1"], "compatibilities": rules}
@@ -209,12 +209,13 @@ def test_versions_without_format_are_not_checked(even: None) -> None:
 
 
 def test_a_document_is_checked_against_its_format(even: None) -> None:
-    # ENT-110, ENT-114: a good one says so without a reason, a bad one is refused; an empty one is zero bytes
+    # ENT-110, ENT-114: a valid document sets `formatvalidated` without a reason, an invalid one is refused; an absent
+    # document counts as zero bytes
     made = notes()
     made.put(NOTE, {**EVEN, "note": "ab"})
     assert validated(made) == {"formatvalidated": True}
     assert refused(made, NOTE, {**EVEN, "note": "abc"})[0] == "format_violation"
-    # SC-14: and no format takes that
+    # SC-14: no format accepts zero bytes
     assert refused(made, "/boxes/b1/notes/n2", {**EVEN})[0] == "format_violation"
 
 
@@ -227,18 +228,18 @@ def test_a_document_is_checked_against_its_format(even: None) -> None:
     ],
 )
 def test_unsupported_formats_are_marked_or_refused(even: None, tree: dict[str, Any], problem: str) -> None:
-    # ENT-110, ENT-111, C-3: `strictvalidation` refuses, else the flag is false and a reason is given
+    # ENT-110, ENT-111, C-3: with `strictvalidation` refused; otherwise the flag is false and there is a reason
     assert refused(notes(strict=True), NOTE, tree)[0] == problem
     made = notes()
     made.put(NOTE, tree)
-    shown = validated(made)
+    flags = validated(made)
     failed = "compatibility" if problem.startswith("compatibility") else "format"
-    assert shown[f"{failed}validated"] is False
-    assert shown[f"{failed}validatedreason"]
+    assert flags[f"{failed}validated"] is False
+    assert flags[f"{failed}validatedreason"]
 
 
 def test_compatibility_is_checked_along_the_line(even: None) -> None:
-    # ENT-110, ENT-112, C-18: neighbours by ancestorid; a format that was not validated leaves it unvalidated
+    # ENT-110, ENT-112, C-18: compared with the ancestor; without a validated format, compatibility is not validated
     made = notes()
     made.put(NOTE, {**EVEN, "versionid": "v1", "note": "abcd", "meta": {"compatibility": "backward"}})
     made.put(f"{NOTE}/versions/v2", {**EVEN, "note": "abcdef"})
@@ -249,7 +250,7 @@ def test_compatibility_is_checked_along_the_line(even: None) -> None:
 
 
 def test_a_new_rule_is_held_against_all_versions(even: None) -> None:
-    # ENT-113: changing `meta.compatibility` checks every Version again, as a refresh
+    # ENT-113: changing `meta.compatibility` checks every Version again and refreshes it
     made = notes()
     made.put(NOTE, {"versions": {"v1": {**EVEN, "note": "abcd"}, "v2": {**EVEN, "note": "ab"}}})
     with pytest.raises(Problem) as problem:
@@ -265,7 +266,7 @@ def test_a_new_rule_is_held_against_all_versions(even: None) -> None:
 
 
 def test_enabling_checks_validates_stored_versions(even: None) -> None:
-    # ENT-115 (T86): stored Versions are checked, and the flags alone are no update
+    # ENT-115 (T86): stored Versions are checked; new flags alone make a `refreshed` event, not `updated`
     made = notes()
     off = {"groups": {"boxes": {"singular": "box", "resources": {"notes": {"singular": "note"}}}}}
     on = made.world.model.source
@@ -278,7 +279,7 @@ def test_enabling_checks_validates_stored_versions(even: None) -> None:
 
 
 def test_a_model_that_asks_more_than_what_is_stored_names_it_all(even: None) -> None:
-    # ENT-115, MOD-93: whichever flag it is; who writes the same in the request is told what is wrong with that
+    # ENT-115, MOD-93: for each flag; if the same request also writes an invalid Version, the error is about that one
     made = notes()
     on, flags = made.world.model.source, {"validateformat": True, "strictvalidation": True}
     made.model({"groups": {"boxes": {"singular": "box", "resources": {"notes": {"singular": "note"}}}}})
@@ -300,7 +301,7 @@ def test_a_model_that_asks_more_than_what_is_stored_names_it_all(even: None) -> 
 
 
 def refused_model(made: MemoryRegistry, source: Any) -> tuple[str, str]:
-    """What a model is refused with."""
+    """Returns the name and the detail of the problem with which a model is refused."""
     with pytest.raises(Problem) as problem:
         made.model(source)
     return problem.value.name, str(problem.value.detail)

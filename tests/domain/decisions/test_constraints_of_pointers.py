@@ -1,7 +1,7 @@
-"""Constraints of Groups bind what their pointers show, whichever side a request changes (ENT-138, ENT-156, MOD-64).
+"""Constraints of a Group hold for the targets of its pointers, whichever side changes (ENT-138, ENT-156, MOD-64).
 
-Each row of the tables is a story: writes that are accepted, then one more and what it comes to. b1 holds Resources
-themselves, b2 shows them through pointers.
+A pointer is a Resource with an `xref`. Each row of the tables has writes that are accepted, then one more write and its
+outcome. The Group b1 has ordinary Resources, b2 has pointers to them.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def post(xid: str, tree: Mapping[str, Any]) -> Command:
     return WriteTree(xid, tree, WriteMethod.POST)
 
 
-SHOWN = [put("/boxes/b2", RED), put(PEN, {"ink": "red"}), put(P2, TO_PEN)]
-FREE = [put(PEN, {"ink": "blue"}), put(P2, TO_PEN)]
+CONSTRAINED = [put("/boxes/b2", RED), put(PEN, {"ink": "red"}), put(P2, TO_PEN)]
+UNCONSTRAINED = [put(PEN, {"ink": "blue"}), put(P2, TO_PEN)]
 
-#: By what is done: the writes before it, the one that breaks a constraint, the Resource that is named, and the aspect.
+#: By case: the writes before, the one that violates a constraint, the Resource that the error names, and the aspect.
 BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
     "a pointer is written": ([put("/boxes/b2", RED), put(PEN, {"ink": "blue"})], put(P2, TO_PEN), P2, ENUM),
     "a pointer is moved": (
-        [*SHOWN, put("/boxes/b1/pens/p9", {"ink": "blue"})],
+        [*CONSTRAINED, put("/boxes/b1/pens/p9", {"ink": "blue"})],
         put(P2, {"meta": {"xref": "/boxes/b1/pens/p9"}}),
         P2,
         ENUM,
@@ -71,16 +71,16 @@ BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
         P2,
         ENUM,
     ),
-    "the target is replaced": (SHOWN, put(PEN, {"ink": "blue"}), PEN, ENUM),
-    "the target is patched": (SHOWN, patch(PEN, {"ink": "blue"}), PEN, ENUM),
-    "the target gets a Version": (SHOWN, post(PEN, {"ink": "blue"}), PEN, ENUM),
+    "the target is replaced": (CONSTRAINED, put(PEN, {"ink": "blue"}), PEN, ENUM),
+    "the target is patched": (CONSTRAINED, patch(PEN, {"ink": "blue"}), PEN, ENUM),
+    "the target gets a Version": (CONSTRAINED, post(PEN, {"ink": "blue"}), PEN, ENUM),
     "the target gets a Version that is not the default": (
-        [*SHOWN, patch(f"{PEN}/meta", {"defaultversionid": "1"})],
+        [*CONSTRAINED, patch(f"{PEN}/meta", {"defaultversionid": "1"})],
         put(f"{PEN}/versions/v2", {"ink": "blue"}),
         PEN,
         ENUM,
     ),
-    "a Version of the target is patched": (SHOWN, patch(f"{PEN}/versions/1", {"ink": "blue"}), PEN, ENUM),
+    "a Version of the target is patched": (CONSTRAINED, patch(f"{PEN}/versions/1", {"ink": "blue"}), PEN, ENUM),
     "the target loses the value": (
         [put("/boxes/b2", {"color": "red", **MATCHED}), put(PEN, {"ink": "red"}), put(P2, TO_PEN)],
         patch(PEN, {"ink": None}),
@@ -100,7 +100,7 @@ BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
         PEN,
         EQUALS,
     ),
-    "the target comes back": ([*SHOWN, DeleteEntities(PEN)], put(PEN, {"ink": "blue"}), PEN, ENUM),
+    "the target comes back": ([*CONSTRAINED, DeleteEntities(PEN)], put(PEN, {"ink": "blue"}), PEN, ENUM),
     "the target comes in the same request, before": (
         [],
         put("/", {"boxes": {"b1": {"pens": {"p1": {"ink": "blue"}}}, "b2": {**RED, "pens": {"p2": TO_PEN}}}}),
@@ -114,13 +114,13 @@ BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
         ENUM,
     ),
     "the target is replaced in the same request": (
-        SHOWN[:2],
+        CONSTRAINED[:2],
         patch("/", {"boxes": {"b2": {"pens": {"p2": TO_PEN}}, "b1": {"pens": {"p1": {"ink": "blue"}}}}}),
         P2,
         ENUM,
     ),
     "the target gets a Version in the same request": (
-        SHOWN[:2],
+        CONSTRAINED[:2],
         patch(
             "/",
             {"boxes": {"b2": {"pens": {"p2": TO_PEN}}, "b1": {"pens": {"p1": {"versions": {"v2": {"ink": "blue"}}}}}}},
@@ -148,22 +148,22 @@ BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
         P2,
         ENUM,
     ),
-    "the Group of the pointer gets a constraint": (FREE, patch("/boxes/b2", RED), P2, ENUM),
+    "the Group of the pointer gets a constraint": (UNCONSTRAINED, patch("/boxes/b2", RED), P2, ENUM),
     "the Group of the pointer narrows one": (
-        [put("/boxes/b2", {"constraints": {"pens.ink": {"enum": ["red", "blue"]}}}), *FREE],
+        [put("/boxes/b2", {"constraints": {"pens.ink": {"enum": ["red", "blue"]}}}), *UNCONSTRAINED],
         patch("/boxes/b2", RED),
         P2,
         ENUM,
     ),
-    "the Group of the pointer is replaced": (FREE, put("/boxes/b2", RED), P2, ENUM),
+    "the Group of the pointer is replaced": (UNCONSTRAINED, put("/boxes/b2", RED), P2, ENUM),
     "the Group of the pointer gets the value that equals names": (
-        [put("/boxes/b2", MATCHED), *FREE],
+        [put("/boxes/b2", MATCHED), *UNCONSTRAINED],
         patch("/boxes/b2", {"color": "red"}),
         P2,
         EQUALS,
     ),
     "the Group of the pointer changes the value that equals names": (
-        [put("/boxes/b2", {"color": "blue", **MATCHED}), *FREE],
+        [put("/boxes/b2", {"color": "blue", **MATCHED}), *UNCONSTRAINED],
         patch("/boxes/b2", {"color": "red"}),
         P2,
         EQUALS,
@@ -181,7 +181,7 @@ BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
         ENUM,
     ),
     "the model gives the pointer's Group the value that equals names": (
-        [put("/boxes/b2", MATCHED), *FREE],
+        [put("/boxes/b2", MATCHED), *UNCONSTRAINED],
         ReplaceModel(model({"attributes": {"color": {"type": "string", "required": True, "default": "red"}}})),
         P2,
         EQUALS,
@@ -199,33 +199,33 @@ BREACHES: dict[str, tuple[list[Command], Command, str, dict[str, str]]] = {
         ENUM,
     ),
     "the past of the pointer is restored": (
-        [*FREE, put(P2, {"ink": "red", "meta": {}}), put("/boxes/b2", RED)],
+        [*UNCONSTRAINED, put(P2, {"ink": "red", "meta": {}}), put("/boxes/b2", RED)],
         Restore(P2, 2),
         P2,
         ENUM,
     ),
 }
 
-#: By what is done: the writes before it, and one that breaks nothing.
+#: By case: the writes before, and one that violates nothing.
 ACCEPTED: dict[str, tuple[list[Command], Command]] = {
-    "the target changes within the constraint": (SHOWN, put(PEN, {"ink": "red"})),
+    "the target changes within the constraint": (CONSTRAINED, put(PEN, {"ink": "red"})),
     "the pointer goes with the change of its target": (
-        SHOWN,
+        CONSTRAINED,
         patch(
             "/", {"boxes": {"b2": {"pens": {"p2": {"meta": {"xref": None}}}}, "b1": {"pens": {"p1": {"ink": "blue"}}}}}
         ),
     ),
     "the pointer moves away with the change of its target": (
-        SHOWN,
+        CONSTRAINED,
         patch(
             "/", {"boxes": {"b1": {"pens": {"p1": {"ink": "blue"}}}, "b2": {"pens": {"p2": {"meta": {"xref": OUTER}}}}}}
         ),
     ),
     "the constraint goes with the change of the target": (
-        SHOWN,
+        CONSTRAINED,
         patch("/", {"boxes": {"b2": {"constraints": None}, "b1": {"pens": {"p1": {"ink": "blue"}}}}}),
     ),
-    "the pointer has gone": ([*SHOWN, DeleteEntities(P2)], put(PEN, {"ink": "blue"})),
+    "the pointer has gone": ([*CONSTRAINED, DeleteEntities(P2)], put(PEN, {"ink": "blue"})),
     "the target of a pointer at a pointer shows nothing": (
         [put("/boxes/b2", RED), put(OUTER, {"ink": "blue"}), put(PEN, {"meta": {"xref": OUTER}})],
         put(P2, TO_PEN),
@@ -237,8 +237,8 @@ ACCEPTED: dict[str, tuple[list[Command], Command]] = {
 }
 
 
-def played(commands: list[Command]) -> tuple[MemoryRegistry, list[int]]:
-    """A registry after some writes, and where its log ended before the first and after each of them."""
+def registry_after(commands: list[Command]) -> tuple[MemoryRegistry, list[int]]:
+    """Returns a registry after some writes, and the end of its log before the first write and after each of them."""
     made = MemoryRegistry(model())
     ends = [len(made.log)]
     for command in commands:
@@ -247,8 +247,8 @@ def played(commands: list[Command]) -> tuple[MemoryRegistry, list[int]]:
     return made, ends
 
 
-def placed(command: Command, ends: list[int]) -> Command:
-    """A command whose position, if it has one, counts the writes of its story."""
+def with_position(command: Command, ends: list[int]) -> Command:
+    """Replaces the position of a Restore, which is a number of writes, by the end of the log after these writes."""
     return replace(command, position=ends[command.position]) if isinstance(command, Restore) else command
 
 
@@ -256,10 +256,10 @@ def placed(command: Command, ends: list[int]) -> Command:
 def test_no_request_makes_a_pointer_show_what_its_group_forbids(
     given: list[Command], when: Command, subject: str, arguments: dict[str, str]
 ) -> None:
-    # ENT-138, ENT-156, MOD-64: refused, whichever of the three changes, and nothing has happened
-    made, ends = played(given)
+    # ENT-138, ENT-156, MOD-64: refused, whether pointer, target or constraint changes; nothing is recorded
+    made, ends = registry_after(given)
     with pytest.raises(ConstraintFailure) as failure:
-        made.do(placed(when, ends))
+        made.do(with_position(when, ends))
     assert (failure.value.subject, failure.value.arguments) == (subject, arguments)
     assert len(made.log) == ends[-1]
 
@@ -267,29 +267,29 @@ def test_no_request_makes_a_pointer_show_what_its_group_forbids(
 @pytest.mark.parametrize(("given", "when"), ACCEPTED.values(), ids=list(ACCEPTED))
 def test_only_what_is_shown_in_the_end_counts(given: list[Command], when: Command) -> None:
     # ENT-20, ENT-138: the state after the whole request decides
-    made, _ = played(given)
+    made, _ = registry_after(given)
     made.do(when)
     assert breaches(made) == []
 
 
 def test_the_error_detail_names_only_readable_groups() -> None:
-    # ENT-138: the target is named, so the Group that refuses would be unknown
-    made, _ = played(SHOWN)
-    whose = f'"{P2}" shows it in "/boxes/b2", whose constraint it is'
-    for reads, detail in ((can_read_everything, whose), (lambda xid: xid.startswith("/boxes/b1"), None)):
+    # ENT-138: the error is about the target, so its detail names the Group of the pointer, if the caller may read it
+    made, _ = registry_after(CONSTRAINED)
+    group_detail = f'"{P2}" shows it in "/boxes/b2", whose constraint it is'
+    for reads, detail in ((can_read_everything, group_detail), (lambda xid: xid.startswith("/boxes/b1"), None)):
         with pytest.raises(ConstraintFailure) as failure:
             decide(put(PEN, {"ink": "blue"}), made.world, Context(START, "c", can_read=reads))
         assert failure.value.detail == detail
 
 
 def breaches(made: MemoryRegistry) -> list[str]:
-    """The Resources that show, themselves or through a pointer, what their Group forbids."""
+    """Returns the Resources that violate the constraints of their Group, themselves or through their target."""
     found = []
     for group in (*made.world.entities_of_type("boxes"), *made.world.entities_of_type("crates")):
         bounds = (group.attributes.get("constraints") or {}).get("pens.ink", {})
         for pen in made.world.members(f"{group.xid}/pens"):
-            shown = pen.attributes["meta"].get("xref", pen.xid)
-            inks = [version.attributes.get("ink") for version in made.world.members(f"{shown}/versions")]
+            target = pen.attributes["meta"].get("xref", pen.xid)
+            inks = [version.attributes.get("ink") for version in made.world.members(f"{target}/versions")]
             if any(_breaks(ink, bounds, group.attributes) for ink in inks):
                 found.append(pen.xid)
     return found
@@ -322,7 +322,7 @@ COMMANDS = st.one_of(
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(COMMANDS, min_size=4, max_size=12))
 def test_whatever_is_accepted_breaks_no_constraint(commands: list[Command]) -> None:
-    # ENT-138, ENT-156, MOD-64: over any history
+    # ENT-138, ENT-156, MOD-64: for any history
     made = MemoryRegistry(model())
     for command in commands:
         with suppress(Problem):

@@ -1,4 +1,4 @@
-"""Members that belong to another entity are refused, never dropped: what is in them would be lost (ENT-17)."""
+"""Members that belong to another entity are refused and never dropped, because their data would be lost (ENT-17)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ V1 = f"{FILE}/versions/v1"
 
 @pytest.fixture(params=[{}, {"*": {"type": "any"}}], ids=["closed", "open"])
 def registry(request: pytest.FixtureRequest) -> MemoryRegistry:
-    """A file with one Version, under a type that takes no extensions, and under one that takes any."""
+    """A registry with a file with one Version; its type allows no extensions, or any."""
     files = {"singular": "file", "hasdocument": False, "attributes": request.param}
     made = MemoryRegistry({"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}})
     made.put(V1, {})
@@ -41,7 +41,7 @@ def registry(request: pytest.FixtureRequest) -> MemoryRegistry:
 def test_a_version_has_no_nested_entities(
     registry: MemoryRegistry, method: WriteMethod, xid: str, around: str | None, name: str, value: Any
 ) -> None:
-    # ENT-17, ENT-18: wherever the Version is named, and whatever its type lets through
+    # ENT-17, ENT-18: at any path to the Version, whether or not its type allows extensions
     tree: Any = {name: value}
     for step in reversed(around.split(".") if around else []):
         tree = {step: tree}
@@ -64,15 +64,15 @@ def test_a_version_has_no_nested_entities(
 def test_no_level_has_the_collections_of_another(
     registry: MemoryRegistry, xid: str, tree: dict[str, Any], name: str
 ) -> None:
-    # ENT-17: none is dropped, even an empty one
+    # ENT-17: not even an empty one is dropped
     problem = refused(registry, xid, tree)
     assert (problem.name, problem.subject, problem.arguments) == ("unknown_attribute", xid, {"name": name})
 
 
 def test_what_a_copied_answer_has_is_dropped(registry: MemoryRegistry) -> None:
-    # ENT-14, ENT-15, HTTP-24: URLs and counts anywhere, null, and what a Resource shows where one is posted
-    shown = {"metaurl": "u", "versionsurl": "u", "versionscount": 1}
-    registry.put(V1, {**shown, "meta": None, "versions": None, "name": "kept"})
-    registry.post(FILE, {**shown, "meta": {"labels": {"a": "b"}}, "versions": {"v9": {}}, "versionid": "v2"})
+    # ENT-14, ENT-15, HTTP-24: URLs and counts anywhere, null, and `meta` and `versions` in a POST to a Resource
+    navigation = {"metaurl": "u", "versionsurl": "u", "versionscount": 1}
+    registry.put(V1, {**navigation, "meta": None, "versions": None, "name": "kept"})
+    registry.post(FILE, {**navigation, "meta": {"labels": {"a": "b"}}, "versions": {"v9": {}}, "versionid": "v2"})
     assert list(registry.versions(FILE)) == ["v1", "v2"]
     assert "labels" not in registry.meta(FILE)

@@ -1,4 +1,4 @@
-"""Repairing a copy, decided in memory: given what is here and there, what becomes of each entity."""
+"""Decisions about repairs of a copy: which events make the copy equal to the source."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def context(registry: MemoryRegistry, **more: Any) -> Context:
 
 
 def link(registry: MemoryRegistry, command: LinkCommand) -> None:
-    """Has an administrator do something with a link."""
+    """Applies a command about a link, from an administrator."""
     found = decide(command, registry.world, context(registry, role=Role.ADMIN))
     registry.world.extend(found.events)
     registry.log.extend(found.events)
 
 
 def pair(**members: Any) -> tuple[MemoryRegistry, MemoryRegistry]:
-    """Two registries that had the same once: here something was changed, deleted and added, there something came."""
+    """Returns two registries with a common past: `here` with a change, a deletion, an addition; `there` an addition."""
     here, there = MemoryRegistry(SOURCE), MemoryRegistry(SOURCE)
     for registry in (here, there):
         registry.put(V, {"name": "one"}, document=b"one")
@@ -54,30 +54,30 @@ def pair(**members: Any) -> tuple[MemoryRegistry, MemoryRegistry]:
 
 
 def command(here: MemoryRegistry, there: MemoryRegistry) -> Repair:
-    """What a comparison of all that is in either comes to."""
+    """Returns the repair that follows from a comparison of both registries."""
     last: dict[str, EntityEvent] = {event.stream: event for event in there.log}
     own = {event.stream: event.xid for event in here.log if not xids.is_outside_tree(event.stream)}
     gone = tuple(xid for stream, xid in own.items() if stream not in last)
     return Repair(LINK, len(here.log), tuple(last.values()), gone, {"0" * 64: b"later"})
 
 
-def repaired(here: MemoryRegistry, asked: Repair) -> Decision:
-    found = decide(asked, here.world, context(here, role=Role.ADMIN, link="l"))
+def apply_repair(here: MemoryRegistry, repair: Repair) -> Decision:
+    found = decide(repair, here.world, context(here, role=Role.ADMIN, link="l"))
     here.world.extend(found.events, found.documents)
     return found
 
 
 def images(registry: MemoryRegistry) -> dict[str, Any]:
-    """All that lives, as the state hash sees it."""
+    """Returns the live entities in the form that the state hash uses."""
     living = (each for each in registry.world.entities() if not xids.is_outside_tree(xids.stream(each.xid)))
     return {each.xid: (each.type, each.epoch, each.attributes, each.private) for each in living}
 
 
 def test_a_repair_restores_the_state_of_the_source() -> None:
-    # LEG-913: what lives there is here with the same image, and nothing else; one event for each entity, parents first
+    # LEG-913: the same entities with the same images as at the source; one event for each entity, parents first
     here, there = pair()
     births = {event.xid: here.world.get(event.xid) for event in here.log}
-    decision = repaired(here, command(here, there))
+    decision = apply_repair(here, command(here, there))
     assert images(here) == images(there)
     kinds = {event.xid: type(event) for event in decision.events}
     assert kinds[V] is EntityUpdated and kinds[E] is EntityCreated and kinds[G] is EntityDeleted
@@ -92,10 +92,10 @@ def test_a_repair_restores_the_state_of_the_source() -> None:
 
 
 def test_a_partial_repair_stays_in_its_part() -> None:
-    # LEG-913: what the scope leaves out stays as it is; the registry counts its Groups anew
+    # LEG-913: entities outside the scope do not change; the registry entity gets the new number of Groups
     here, there = pair(scope={"groups": [E]})
     before = images(here)
-    decision = repaired(here, command(here, there))
+    decision = apply_repair(here, command(here, there))
     assert [(event.xid, type(event)) for event in decision.events] == [("/", EntityRefreshed), (E, EntityCreated)]
     after = images(here)
     assert after.pop(E) == images(there)[E]
@@ -107,17 +107,18 @@ def test_a_partial_repair_stays_in_its_part() -> None:
 @pytest.mark.parametrize(
     ("members", "done", "late", "problem"),
     [
-        ({}, "", 1, Diverged),  # somebody has written since
+        ({}, "", 1, Diverged),  # another write since then
         ({}, "promote", 0, NotFound),
         ({"mode": "push"}, "", 0, NotFound),
         ({"dialect": "xregistry"}, "", 0, NotFound),
     ],
 )
 def test_invalid_repairs_are_refused(members: dict[str, Any], done: str, late: int, problem: type[Problem]) -> None:
-    # LEG-909: only what a link follows by its log, as long as it does; nothing is undone that nobody has looked at
+    # LEG-909: only for links that follow the log of the source, as long as they do; a repair that does not know the
+    # latest writes is refused
     here, there = pair(**members)
     if done:
         link(here, ControlLink(LINK, done))
-    asked = command(here, there)
+    repair = command(here, there)
     with pytest.raises(problem):
-        repaired(here, Repair(LINK, asked.position - late, asked.entities, asked.deleted_xids))
+        apply_repair(here, Repair(LINK, repair.position - late, repair.entities, repair.deleted_xids))

@@ -1,4 +1,4 @@
-"""Restoring, decided in memory: what comes back, what goes, what stays as it is, and what is refused."""
+"""Decisions about restores: created, deleted and unchanged entities, and restores that are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ V = "/dirs/d/files/f/versions/"
 
 
 def model(*others: str, **aspects: Any) -> dict[str, Any]:
-    """Dirs with files, whose aspects are given, and other Group types."""
+    """Returns a model with dirs and files, given aspects of files, and other Group types."""
     free = {"*": {"name": "*", "type": "any"}}
     files = {"singular": "file", "attributes": free, **aspects}
     dirs = {"singular": "dir", "attributes": free, "resources": {"files": files}}
@@ -30,7 +30,7 @@ def model(*others: str, **aspects: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def registry() -> MemoryRegistry:
-    """A file with two Versions, the first of them the sticky default, each with a document."""
+    """A registry with a file with two Versions, each with a document; the first Version is the sticky default."""
     made = MemoryRegistry(model())
     made.put(D, {"name": "then", "labels": {"a": "b"}})
     for versionid in ("v1", "v2"):
@@ -39,12 +39,12 @@ def registry() -> MemoryRegistry:
     return made
 
 
-def back(registry: MemoryRegistry, xid: str, position: int, *include: str) -> Decision:
+def restore(registry: MemoryRegistry, xid: str, position: int, *include: str) -> Decision:
     return registry.do(Restore(xid, position, frozenset(include)))
 
 
 def state_below(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
-    """Everything at and below an xid, but for what any write moves."""
+    """Returns all entities at and below an xid, without attributes that each write changes."""
     found = {}
     for entity in world.entities():
         if entity.xid == xid or xid == "/" or entity.xid.startswith(xid + "/"):
@@ -56,13 +56,13 @@ def state_below(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
     return found
 
 
-def then(registry: MemoryRegistry, position: int, xid: str = "/") -> dict[str, Any]:
+def past_state(registry: MemoryRegistry, position: int, xid: str = "/") -> dict[str, Any]:
     return state_below(MemoryWorld(registry.log[:position]), xid)
 
 
 def refused(registry: MemoryRegistry, xid: str, position: int) -> Problem:
     with pytest.raises(Problem) as found:
-        back(registry, xid, position)
+        restore(registry, xid, position)
     return found.value
 
 
@@ -98,12 +98,12 @@ CHANGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_the_tree_is_as_it_was(registry: MemoryRegistry, change: Any) -> None:
-    # FLAG-81, issue 5 point 5: what lived comes back, what differs is updated, what is new goes; twice is once
+    # FLAG-81, issue 5 point 5: missing entities are created, different ones updated, new ones deleted; idempotent
     position = len(registry.log)
     change(registry)
-    back(registry, "/", position)
-    assert state_below(registry.world) == then(registry, position)
-    assert back(registry, "/", position).events == ()
+    restore(registry, "/", position)
+    assert state_below(registry.world) == past_state(registry, position)
+    assert restore(registry, "/", position).events == ()
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_tree_is_as_it_was(registry: MemoryRegistry, change: Any) -> None:
     ],
 )
 def test_only_the_place_that_is_named(registry: MemoryRegistry, xid: str, labels: Any, default: str) -> None:
-    # FLAG-81: an entity with all below it, a collection or a meta; what is beside it stays as it is now
+    # FLAG-81: an entity with all below it, a collection or a meta; other entities do not change
     position = len(registry.log)
     registry.put("/dirs/e", {})
     registry.put(D, {"name": "now"})
@@ -128,8 +128,8 @@ def test_only_the_place_that_is_named(registry: MemoryRegistry, xid: str, labels
         registry.put(V + versionid, {"name": "now"})
     registry.patch(f"{F}/meta", {"labels": None, "defaultversionsticky": False})
     before = state_below(registry.world)
-    back(registry, xid, position)
-    after, past = state_below(registry.world), then(registry, position)
+    restore(registry, xid, position)
+    after, past = state_below(registry.world), past_state(registry, position)
     assert within(xid, after) == within(xid, past)
     assert beside(xid, after) == beside(xid, before)
     assert registry.meta(F).get("labels") == labels
@@ -137,12 +137,12 @@ def test_only_the_place_that_is_named(registry: MemoryRegistry, xid: str, labels
 
 
 def within(xid: str, found: dict[str, Any]) -> dict[str, Any]:
-    """What is at or below an xid, whichever Version is the default one."""
+    """Returns the entities at or below an xid, without `isdefault`."""
     return {name: without_default(image) for name, image in found.items() if f"{name}/".startswith(f"{xid}/")}
 
 
 def beside(xid: str, found: dict[str, Any]) -> dict[str, Any]:
-    """What is neither at or below an xid nor above it."""
+    """Returns the entities that are neither at or below an xid nor above it."""
     others = {name: image for name, image in found.items() if not f"{xid}/".startswith(f"{name.rstrip('/')}/")}
     return {name: without_default(others[name]) for name in others.keys() - within(xid, found).keys()}
 
@@ -152,11 +152,11 @@ def without_default(image: Any) -> Any:
 
 
 def test_deleted_entities_are_created_again(registry: MemoryRegistry) -> None:
-    # ENT-51: epoch 1 in the old stream; createdat is that of then, modifiedat the time of the restore
+    # ENT-51: epoch 1 in the old stream; createdat is the old one, modifiedat the time of the restore
     position, born = len(registry.log), registry.get(D).attributes["createdat"]
     revision = registry.world.revision(D)
     registry.delete(D)
-    decision = back(registry, D, position)
+    decision = restore(registry, D, position)
     assert event_kinds(decision) == {
         "/": "updated",
         D: "created",
@@ -164,27 +164,27 @@ def test_deleted_entities_are_created_again(registry: MemoryRegistry) -> None:
         V + "v1": "created",
         V + "v2": "created",
     }
-    shown = registry.get(D)
-    assert (shown.epoch, shown.revision) == (1, revision + 2)
-    assert (shown.attributes["createdat"], shown.attributes["modifiedat"]) == (born, registry.now)
+    group = registry.get(D)
+    assert (group.epoch, group.revision) == (1, revision + 2)
+    assert (group.attributes["createdat"], group.attributes["modifiedat"]) == (born, registry.now)
 
 
 def test_what_differs_is_an_ordinary_update(registry: MemoryRegistry) -> None:
-    # FLAG-81, EV-50: epochs go on, and `changed` lists what differs from now
+    # FLAG-81, EV-50: epochs go on, and `changed` lists the differences from the current state
     position = len(registry.log)
     registry.put(D, {"name": "now"})
-    decision = back(registry, "/", position)
+    decision = restore(registry, "/", position)
     assert event_kinds(decision) == {D: "updated"}
     assert registry.get(D).epoch == 4
     assert changed_attributes(decision, D) == {"epoch", "modifiedat", "name", "labels"}
 
 
 def test_a_pointer_comes_back(registry: MemoryRegistry) -> None:
-    # ENT-132: as a pointer with its own birth, whatever became of its target
+    # ENT-132: as a pointer with its own creation time, even if its target is gone
     registry.put(f"{D}/files/p", {"meta": {"xref": F}})
     position, private = len(registry.log), registry.get(f"{D}/files/p").private["own"]
     registry.delete(D)
-    back(registry, f"{D}/files/p", position)
+    restore(registry, f"{D}/files/p", position)
     entity = registry.get(f"{D}/files/p")
     assert entity.attributes["meta"] == {"fileid": "p", "xref": F}
     assert entity.private["own"]["createdat"] == private["createdat"]
@@ -192,20 +192,20 @@ def test_a_pointer_comes_back(registry: MemoryRegistry) -> None:
 
 
 def test_ids_that_the_server_gave_are_not_given_again(registry: MemoryRegistry) -> None:
-    # ENT-75: a life that comes back counts on where it was
+    # ENT-75: a restored Resource continues its count of ids
     for _ in range(3):
         registry.post(f"{D}/files/g", {})
     registry.delete(f"{D}/files/g/versions/3")
     position = len(registry.log)
     registry.delete(f"{D}/files/g")
-    back(registry, D, position)
+    restore(registry, D, position)
     decision = registry.post(f"{D}/files/g", {})
     assert decision.processed == (f"{D}/files/g/versions/4",)
 
 
 @pytest.mark.parametrize("mode", ["createdat", "modifiedat"])
 def test_the_order_of_versions_comes_back(mode: str) -> None:
-    # ENT-100, ENT-101: the default Version and the ancestors follow from the same times as then
+    # ENT-100, ENT-101: the default Version and the ancestors follow from the restored times
     registry = MemoryRegistry(model(versionmode=mode, singleversionroot=True))
     for versionid in ("b", "c", "a"):
         registry.put(V + versionid, {})
@@ -213,13 +213,13 @@ def test_the_order_of_versions_comes_back(mode: str) -> None:
     registry.delete(V + "c")
     registry.put(V + "b", {"name": "last", "createdat": registry.now})
     registry.delete(V + "a")
-    back(registry, F, position)
-    assert state_below(registry.world, F) == then(registry, position, F)
+    restore(registry, F, position)
+    assert state_below(registry.world, F) == past_state(registry, position, F)
     assert registry.get(F).attributes["versionid"] == "a"
 
 
 def test_the_model_of_today_holds(registry: MemoryRegistry) -> None:
-    # MOD-93, FLAG-81: a past that today's model refuses is refused as any write of it, and nothing changes
+    # MOD-93, FLAG-81: a past state that violates the current model is refused like a write, and nothing changes
     position = len(registry.log)
     registry.delete(D)
     registry.model(model(hasdocument=False))
@@ -228,45 +228,45 @@ def test_the_model_of_today_holds(registry: MemoryRegistry) -> None:
     assert refused(registry, "/", position).name == "unknown_resource_type"
     registry.model({})
     assert refused(registry, "/", position).name == "unknown_group_type"
-    assert back(registry, "/", position, "model").events
-    assert state_below(registry.world) == then(registry, position)
+    assert restore(registry, "/", position, "model").events
+    assert state_below(registry.world) == past_state(registry, position)
 
 
 def test_a_model_comes_back_unless_it_is_in_the_way(registry: MemoryRegistry) -> None:
-    # MOD-1: `/model` alone, or with the root; a type with instances stays until they are gone
+    # MOD-1: `/model` is restored by itself or with the root; a type with instances stays until they are deleted
     position = len(registry.log)
     registry.model(model("boxes"))
     registry.put("/boxes/b", {})
     assert refused(registry, "/model", position).name == "model_compliance_error"
-    back(registry, "/", position)
+    restore(registry, "/", position)
     assert registry.find("/boxes/b") is None
     assert "boxes" in registry.world.model.groups
-    decision = back(registry, "/model", position)
+    decision = restore(registry, "/model", position)
     assert event_kinds(decision) == {"/": "updated", "/model": "updated"}
     assert registry.world.model.full == MemoryWorld(registry.log[:position]).model.full
 
 
 @pytest.mark.parametrize("more", [{}, {f"{D}/files/g": {}, "/dirs/e/files/g/versions/v": {}}])
 def test_the_model_comes_back_with_all_there_was(registry: MemoryRegistry, more: dict[str, Any]) -> None:
-    # MOD-1, FLAG-81: what is of a type that was not there goes in the same change, so nothing is in the way
+    # MOD-1, FLAG-81: entities of types that the old model lacks are deleted in the same change, so they are no conflict
     position = len(registry.log)
     wider = model("boxes")
     wider["groups"]["dirs"]["resources"]["notes"] = {"singular": "note", "hasdocument": False}
     registry.model(wider)
     for xid, body in {"/boxes/b": {}, f"{D}/notes/n": {"name": "n"}, "/dirs/e/notes/n": {}, **more}.items():
         registry.put(xid, body)
-    decision = back(registry, "/", position, "model", "capabilities")
-    assert state_below(registry.world) == then(registry, position)
-    told = event_kinds(decision)
-    assert len(told) == len(decision.events)
-    assert told.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
-    assert {told[xid] for xid in told if "/notes/" in xid or xid in ("/boxes/b", "/dirs/e")} == {"deleted"}
-    assert {told["/"], told["/model"], told[D]} == {"updated"}
+    decision = restore(registry, "/", position, "model", "capabilities")
+    assert state_below(registry.world) == past_state(registry, position)
+    kinds = event_kinds(decision)
+    assert len(kinds) == len(decision.events)
+    assert kinds.keys() >= {"/", "/model", "/boxes/b", f"{D}/notes/n", f"{D}/notes/n/versions/1", "/dirs/e/notes/n"}
+    assert {kinds[xid] for xid in kinds if "/notes/" in xid or xid in ("/boxes/b", "/dirs/e")} == {"deleted"}
+    assert {kinds["/"], kinds["/model"], kinds[D]} == {"updated"}
 
 
 @pytest.mark.parametrize("renamed", ["file", "dir"])
 def test_a_renamed_type_does_not_prevent_a_restore(registry: MemoryRegistry, renamed: str) -> None:
-    # MOD-5, FLAG-81: what came under the new singular goes or becomes what it was, in the change that renames it back
+    # MOD-5, FLAG-81: one change restores the singular, and deletes or updates entities written under the new singular
     position = len(registry.log)
     registry.delete(D)
     other = model()
@@ -277,31 +277,31 @@ def test_a_renamed_type_does_not_prevent_a_restore(registry: MemoryRegistry, ren
     registry.put(f"{D}/files/g", {})
     registry.put("/dirs/e/files/f", {})
     assert refused(registry, "/model", position).name == "model_compliance_error"
-    decision = back(registry, "/", position, "model")
-    assert state_below(registry.world) == then(registry, position)
+    decision = restore(registry, "/", position, "model")
+    assert state_below(registry.world) == past_state(registry, position)
     assert len(event_kinds(decision)) == len(decision.events)
     assert event_kinds(decision)[F] == event_kinds(decision)[V + "v2"] == "updated"
     registry.put(V + "v3", {})
 
 
 def test_capabilities_come_back(registry: MemoryRegistry) -> None:
-    # CAP-1: by themselves or with the root, never with anything else
+    # CAP-1: by themselves, or with the root on request
     position = len(registry.log)
     registry.do(WriteCapabilities({"pagination": False}, WriteMethod.PATCH))
-    assert back(registry, "/", position).events == ()
-    decision = back(registry, "/", position, "capabilities")
+    assert restore(registry, "/", position).events == ()
+    decision = restore(registry, "/", position, "capabilities")
     assert event_kinds(decision) == {"/": "updated", "/capabilities": "updated"}
     assert registry.get("/capabilities").attributes["pagination"] is True
-    assert back(registry, "/capabilities", position).events == ()
+    assert restore(registry, "/capabilities", position).events == ()
 
 
 def test_a_smaller_type_prunes_what_comes_back(registry: MemoryRegistry) -> None:
-    # ENT-104: as many Versions as the type has room for now
+    # ENT-104: as many Versions as the current type allows
     registry.patch(f"{F}/meta", {"defaultversionsticky": False})
     position = len(registry.log)
     registry.delete(F)
     registry.model(model(maxversions=1))
-    back(registry, F, position)
+    restore(registry, F, position)
     assert list(registry.versions(F)) == ["v2"]
 
 
@@ -315,8 +315,8 @@ def test_a_smaller_type_prunes_what_comes_back(registry: MemoryRegistry) -> None
         (f"{D}/files/g/meta", "not_found"),
     ],
 )
-def test_nothing_lived_there(registry: MemoryRegistry, xid: str, name: str) -> None:
-    # FLAG-80, FLAG-81: what was not there cannot come back, and what is there now stays
+def test_an_entity_that_did_not_exist_cannot_be_restored(registry: MemoryRegistry, xid: str, name: str) -> None:
+    # FLAG-80, FLAG-81: refused, and the current entities do not change
     position = len(registry.log)
     registry.put("/dirs/e/files/g", {})
     before = state_below(registry.world)
@@ -336,16 +336,16 @@ def test_what_cannot_stand_alone(registry: MemoryRegistry) -> None:
 
 
 def test_a_restore_cannot_delete_protected_entities(registry: MemoryRegistry) -> None:
-    # ENT-66: an announced removal protects what is new since
+    # ENT-66: a planned removal date protects a newer Group from deletion
     position = len(registry.log)
     removal = {"removal": "2050-01-01T00:00:00Z"}
     registry.put("/dirs/e", {"deprecated": removal})
     assert refused(registry, "/", position).name == "bad_request"
-    back(registry, D, position)
+    restore(registry, D, position)
 
 
 def test_readonly(registry: MemoryRegistry) -> None:
-    # ENT-140: nobody restores into a read-only Resource; an admin alone brings that mark back or takes it off
+    # ENT-140: only an admin restores a read-only Resource or its `readonly` attribute
     position = len(registry.log)
     registry.put(V + "v2", {"name": "now"})
     locked = as_admin(registry, WriteTree(f"{F}/meta", {"readonly": True}, WriteMethod.PATCH))
@@ -353,14 +353,14 @@ def test_readonly(registry: MemoryRegistry) -> None:
         assert refused(registry, xid, position).name == "readonly"
     as_admin(registry, Restore(f"{F}/meta", position))
     assert registry.meta(F)["readonly"] is False
-    back(registry, F, locked)
+    restore(registry, F, locked)
     assert registry.meta(F)["readonly"] is False
     as_admin(registry, Restore(F, locked))
     assert registry.meta(F)["readonly"] is True
 
 
 def as_admin(registry: MemoryRegistry, command: Any) -> int:
-    """Carries out a command of an admin; where the log ends then."""
+    """Applies a command of an admin; returns the end of the log after it."""
     registry.interactions += 1
     decision = decide(command, registry.world, Context(START, f"c{registry.interactions}", role=Role.ADMIN))
     registry.world.extend(decision.events, decision.documents)

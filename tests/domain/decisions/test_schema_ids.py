@@ -1,4 +1,4 @@
-"""Ids of schemas, assigned by decisions: once for each content, also to schemas of a program without ids."""
+"""Decisions assign schema ids: one for each content, also to schemas that an older program stored without ids."""
 
 from __future__ import annotations
 

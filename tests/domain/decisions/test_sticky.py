@@ -1,4 +1,4 @@
-"""What a Resource type says about `defaultversionsticky` holds, whichever request moves the default (ENT-82)."""
+"""The definition of `defaultversionsticky` in a type holds for each request that moves the default (ENT-82)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.registries.memory import MemoryRegistry
 FILE = "/dirs/d/files/f"
 TWO = WriteTree(f"{FILE}/versions", {"v1": {}, "v2": {}}, WriteMethod.POST)
 
-#: The attribute as models have it: as the specification does, pinned to either value, fixed, and on by default.
+#: Definitions of the attribute in models: as in the specification, with one allowed value, read-only, true by default.
 TYPES: dict[str, dict[str, Any]] = {
     "plain": {},
     "always": {"enum": [True], "default": True},
@@ -29,7 +29,7 @@ def write(xid: str, tree: dict[str, Any], method: WriteMethod = WriteMethod.PUT,
     return WriteTree(xid, tree, method, setdefaultversionid=flag)
 
 
-#: By request: the requests before it, itself, and by type the default Version and whether it is sticky.
+#: By case: the requests before, the request, and by type the default Version and whether it is sticky.
 ROWS: dict[str, tuple[list[Command], Command, dict[str, tuple[str, bool] | None]]] = {
     **{
         f"creation by {name}": (
@@ -160,7 +160,7 @@ ROWS: dict[str, tuple[list[Command], Command, dict[str, tuple[str, bool] | None]
 def test_the_type_decides_what_may_be_sticky(
     given: list[Command], when: Command, type: str, then: tuple[str, bool] | None
 ) -> None:
-    # ENT-15, ENT-81 to 83, FLAG-41: enum refuses, readonly drops, and the default stands where nobody says anything
+    # ENT-15, ENT-81 to 83, FLAG-41: an enum refuses a value, readonly drops it, the default holds if no value is sent
     attribute = {"type": "boolean", "required": True, "default": False, **TYPES[type]}
     files = {"singular": "file", "hasdocument": False, "metaattributes": {"defaultversionsticky": attribute}}
     made = MemoryRegistry({"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}})

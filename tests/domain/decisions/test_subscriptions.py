@@ -1,4 +1,4 @@
-"""What commands about subscriptions come to: one event at most, and the secret values that come and go with it."""
+"""Decisions about subscriptions: at most one event for each command, and secret values to store or destroy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BASE = {"sink": "https://sink.example/in", "protocol": "HTTP"}
 
 
 class Log:
-    """A log of subscriptions and of other things, which `later` stands for."""
+    """A log with subscriptions; a test that raises `position` simulates other events."""
 
     def __init__(self) -> None:
         self.world = MemoryWorld()
@@ -60,7 +60,7 @@ class Log:
         return Subscription.from_entity(self.entity, self.position)
 
     def secrets(self) -> dict[str, str | None]:
-        """The values that the subscription's references lead to."""
+        """Returns the values of the subscription's secrets."""
         return {
             name: self.world.secret(Secret(reference, XID, name))
             for name, reference in self.subscription.secrets.items()
@@ -96,7 +96,7 @@ def only(decision: Decision) -> EntityEvent:
 
 
 def test_a_creation(log: Log) -> None:
-    # SUB-507: exactly one event; SUB-913: the log has references of secrets only
+    # SUB-507: exactly one event; SUB-913: the log has only references to secrets
     fresh = Log()
     fresh.position = 7
     event = only(fresh.write({"sinkcredential": PLAIN}, new=True))
@@ -114,7 +114,7 @@ def test_a_creation(log: Log) -> None:
     [({}, 9), ({"startposition": "earliest"}, 1), ({"startposition": 0}, 1), ({"startposition": 5}, 5)],
 )
 def test_where_it_starts(config: dict[str, Any], starts: int) -> None:
-    # SUB-804: latest means what is committed after the creation
+    # SUB-804: `latest` means events committed after the creation
     log = Log()
     log.position = 7
     log.write({"config": config}, new=True)
@@ -122,8 +122,8 @@ def test_where_it_starts(config: dict[str, Any], starts: int) -> None:
 
 
 @pytest.mark.parametrize("start", [9, 1000, 2**61])
-def test_a_start_that_is_yet_to_come(start: int) -> None:
-    # SUB-804, as SUB-834 has it for replays: what the log has until then would be left out
+def test_a_start_after_the_end_of_the_log_is_refused(start: int) -> None:
+    # SUB-804, as SUB-834 for replays: events before that position would be skipped
     log = Log()
     log.position = 7
     for new in (True, False):
@@ -137,7 +137,7 @@ def test_a_start_that_is_yet_to_come(start: int) -> None:
 
 
 def test_a_start_by_time() -> None:
-    # SUB-835: a time has been looked up as a position
+    # SUB-835: the caller of the decision has looked up the position of the time
     log = Log()
     log.write({"config": {"starttime": "2026-01-01T00:00:00Z"}}, new=True, starttime=4)
     assert log.subscription.first_position == 4
@@ -152,15 +152,15 @@ def test_an_update_keeps_the_start(log: Log) -> None:
     assert (log.subscription.since, log.subscription.first_position, log.subscription.epoch) == (22, 5, 3)
 
 
-def test_an_equal_update_is_none(log: Log) -> None:
-    # SUB-503: what is stored already, said again or left unsaid, is no event
+def test_an_equal_update_makes_no_event(log: Log) -> None:
+    # SUB-503: stored secrets, whether sent again or left out, make no event
     assert log.write({"sinkcredential": PLAIN}).events == ()
     assert log.write({"sinkcredential": {"credentialtype": "PLAIN", "identifier": "u"}}).events == ()
     assert log.subscription.epoch == 1
 
 
 def test_another_secret_alone_is_an_update(log: Log) -> None:
-    # SUB-913: replacing a credential destroys what it was
+    # SUB-913: replacing a credential destroys the old secret
     before = log.subscription.secrets["sinkcredential.secret"]
     event = only(log.write({"sinkcredential": {**PLAIN, "secret": "other"}}))
     assert isinstance(event, EntityUpdated)
@@ -176,20 +176,20 @@ def test_an_update_without_a_credential_removes_it(log: Log) -> None:
     assert "sinkcredential" not in log.entity.attributes and log.subscription.secrets == {}
 
 
-UNSAID = {"credentialtype": "PLAIN", "identifier": "u"}
+WITHOUT_SECRET = {"credentialtype": "PLAIN", "identifier": "u"}
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        {"sink": "https://other.example/in", "sinkcredential": UNSAID},
-        {"sink": "https://sink.example:444/in", "sinkcredential": UNSAID},
-        {"sinkcredential": {**UNSAID, "identifier": "v"}},
-        {"sink": "amqps://sink.example/in", "protocol": "AMQP", "sinkcredential": UNSAID},
+        {"sink": "https://other.example/in", "sinkcredential": WITHOUT_SECRET},
+        {"sink": "https://sink.example:444/in", "sinkcredential": WITHOUT_SECRET},
+        {"sinkcredential": {**WITHOUT_SECRET, "identifier": "v"}},
+        {"sink": "amqps://sink.example/in", "protocol": "AMQP", "sinkcredential": WITHOUT_SECRET},
     ],
 )
 def test_a_secret_goes_nowhere_else(log: Log, body: dict[str, Any]) -> None:
-    # SUB-304: a changed sink, port, name or protocol needs the secret anew
+    # SUB-304: a client that changes the host, port, user name or protocol has to send the secret again
     with pytest.raises(InvalidSubscription) as caught:
         log.write(body)
     assert caught.value.extensions == {"code": "secretrequired", "pointer": "/sinkcredential/secret"}
@@ -197,22 +197,22 @@ def test_a_secret_goes_nowhere_else(log: Log, body: dict[str, Any]) -> None:
 
 def test_another_path_of_the_same_host_keeps_the_secret(log: Log) -> None:
     # SUB-304: only scheme, host and port count
-    log.write({"sink": "https://SINK.example:443/elsewhere", "sinkcredential": UNSAID})
+    log.write({"sink": "https://SINK.example:443/elsewhere", "sinkcredential": WITHOUT_SECRET})
     assert log.secrets() == {"sinkcredential.secret": "pw"}
 
 
 def test_a_new_credential_needs_its_secret(log: Log) -> None:
-    # SUB-304: where none is known, none can be kept
+    # SUB-304: without a stored secret, the secret cannot be left out
     log.write({})
     with pytest.raises(InvalidSubscription, match="none is stored"):
-        log.write({"sinkcredential": UNSAID})
+        log.write({"sinkcredential": WITHOUT_SECRET})
     with pytest.raises(InvalidSubscription) as caught:
-        Log().write({"sinkcredential": UNSAID}, new=True)
+        Log().write({"sinkcredential": WITHOUT_SECRET}, new=True)
     assert caught.value.extensions == {"code": "required", "pointer": "/sinkcredential/secret"}
 
 
 def test_an_expired_token_cannot_begin(log: Log) -> None:
-    # SUB-302: in the past on create; a stored one may have expired since
+    # SUB-302: a creation with an expired token is refused; an update is not, because a stored token may have expired
     token = {"credentialtype": "ACCESSTOKEN", "accesstoken": "a", "accesstokenexpiresutc": "2026-01-01T00:00:00Z"}
     with pytest.raises(InvalidSubscription) as caught:
         Log().write({"sinkcredential": token}, new=True)
@@ -224,7 +224,7 @@ HEADERS = {"protocolsettings": {"headers": {"X-Api-Key": "k", "Cookie": "c"}}}
 
 
 def test_secret_headers_are_kept_until_they_are_null() -> None:
-    # SUB-915: answers leave them out, so leaving them out keeps them; without any headers they go
+    # SUB-915: responses leave secret headers out, so an update without them keeps them; one without `headers` does not
     log = Log()
     log.write(HEADERS, new=True)
     assert log.write({"protocolsettings": {"headers": {}}}).events == ()
@@ -238,7 +238,7 @@ def test_secret_headers_are_kept_until_they_are_null() -> None:
 
 
 def test_a_signing_key_is_kept_until_it_is_null() -> None:
-    # SUB-304: as with every secret that no answer shows
+    # SUB-304: as with every secret that responses leave out
     key = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
     log = Log()
     log.write({"protocolsettings": {"signingkey": key}}, new=True)
@@ -248,7 +248,7 @@ def test_a_signing_key_is_kept_until_it_is_null() -> None:
 
 
 def test_the_query_of_a_sink_is_its_owners() -> None:
-    # SUB-917: who cannot see it keeps it; who can and leaves it out takes it away
+    # SUB-917: an update by a caller that cannot see the query keeps it; an update by the owner without it removes it
     log = Log()
     log.write({"sink": "https://sink.example/in?t=1"}, new=True)
     assert log.write({"sink": "https://sink.example/in"}, caller="root", role=Role.ADMIN).events == ()
@@ -258,7 +258,7 @@ def test_the_query_of_a_sink_is_its_owners() -> None:
 
 
 def test_other_callers_get_not_found(log: Log) -> None:
-    # SUB-911: owner and administrators only
+    # SUB-911: only for the owner and administrators
     for each in (command({}, False), DeleteSubscription(XID), ControlSubscription(XID, "pause")):
         with pytest.raises(NotFound):
             log.do(each, caller="bob")
@@ -273,7 +273,7 @@ def test_no_update_makes_one() -> None:
 
 
 def test_a_deletion(log: Log) -> None:
-    # SUB-504: secrets are destroyed with it
+    # SUB-504: its secrets are destroyed
     names = dict(log.subscription.secrets)
     decision = log.do(DeleteSubscription(XID))
     assert isinstance(only(decision), EntityDeleted)
@@ -282,7 +282,7 @@ def test_a_deletion(log: Log) -> None:
 
 
 def test_pause_and_resume(log: Log) -> None:
-    # SUB-833: both idempotent; SUB-507: recorded with what was asked for; SUB-841: the owner's epoch stays
+    # SUB-833: both are idempotent; SUB-507: the event has the requested action; SUB-841: the epoch does not change
     event = only(log.do(ControlSubscription(XID, "pause")))
     assert (event.epoch, event.private["paused"], event.changed) == (1, True, ())
     assert log.do(ControlSubscription(XID, "pause")).events == ()
@@ -293,7 +293,7 @@ def test_pause_and_resume(log: Log) -> None:
 
 
 def test_an_update_leaves_a_pause(log: Log) -> None:
-    # SUB-833: it lasts until somebody resumes; the action was another request's
+    # SUB-833: a pause lasts until a resume; the action belongs to the earlier request only
     log.do(ControlSubscription(XID, "pause"))
     log.write({"types": ["a"]})
     assert log.subscription.is_paused and log.subscription.action is None
@@ -304,7 +304,7 @@ def test_an_update_leaves_a_pause(log: Log) -> None:
     [({"from": 6}, "/fromposition"), ({"from": 1, "to": 6}, "/toposition"), ({"from": 3, "to": 2}, "/toposition")],
 )
 def test_a_replay_stays_within_the_log(log: Log, arguments: dict[str, Any], pointer: str) -> None:
-    # SUB-834: positions beyond the head
+    # SUB-834: positions after the end of the log, and an empty range, are refused
     log.position = 5
     with pytest.raises(InvalidSubscription) as caught:
         log.do(ControlSubscription(XID, "replay", arguments))
@@ -312,14 +312,14 @@ def test_a_replay_stays_within_the_log(log: Log, arguments: dict[str, Any], poin
 
 
 def test_a_replay_ends_where_the_log_did(log: Log) -> None:
-    # SUB-834: up to the head, unless it says otherwise
+    # SUB-834: a replay without `to` ends at the current end of the log
     log.position = 5
     log.do(ControlSubscription(XID, "replay", {"from": 2, "parallel": True}))
     assert log.subscription.action == {"name": "replay", "from": 2, "to": 5, "parallel": True, "position": 6}
 
 
 def test_a_quota_for_each_owner(log: Log) -> None:
-    # SUB-912: others' subscriptions do not count
+    # SUB-912: subscriptions of other owners do not count
     log.write({}, new=True, xid="/subscriptions/s2", caller="bob", max_owned=1)
     with pytest.raises(QuotaExceeded):
         log.write({}, new=True, xid="/subscriptions/s3", caller="bob", max_owned=1)
@@ -327,9 +327,9 @@ def test_a_quota_for_each_owner(log: Log) -> None:
     log.write({}, new=True, xid="/subscriptions/s3", caller="bob", max_owned=1)
 
 
-def test_who_may_ask() -> None:
-    # Callers: whoever may write somewhere may have subscriptions; only an admin of the registry sees those of others
-    asked = command({}, True)
+def test_roles_that_may_have_subscriptions() -> None:
+    # Callers: a caller that may write anywhere may have subscriptions; only an admin of the registry sees all of them
+    creation = command({}, True)
     roles = {
         "none": Caller("a", None, {}),
         "reader": Caller("a", Role.READER, {}),
@@ -338,14 +338,14 @@ def test_who_may_ask() -> None:
         "admin in a Group": Caller("a", None, {"/dirs/d": Role.ADMIN}),
         "admin": Caller("a", Role.ADMIN, {"/dirs/d": Role.READER}),
     }
-    may = {name for name, caller in roles.items() if is_allowed(caller, asked)}
+    may = {name for name, caller in roles.items() if is_allowed(caller, creation)}
     assert may == {"writer", "admin in a Group", "admin"}
-    assert role_for(roles["admin in a Group"], asked) is Role.WRITER
-    assert role_for(roles["admin"], asked) is Role.ADMIN
+    assert role_for(roles["admin in a Group"], creation) is Role.WRITER
+    assert role_for(roles["admin"], creation) is Role.ADMIN
 
 
-def test_what_an_owner_may_read_is_kept(log: Log) -> None:
-    # SUB-911: events are for those who may read their subjects
+def test_the_groups_and_claims_of_the_owner_are_stored(log: Log) -> None:
+    # SUB-911: deliveries contain only events whose subjects the owner may read
     log.write({"types": ["a"]}, groups=("/dirs/d",))
     assert log.entity.private["groups"] == ["/dirs/d"]
     log.write({"types": ["b"]}, caller="root", role=Role.ADMIN)

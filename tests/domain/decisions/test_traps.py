@@ -1,4 +1,4 @@
-"""Traps of the specification that are about decisions and models, each by its id."""
+"""Traps of the specification about decisions and models, each with its id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def model(default: str) -> dict[str, Any]:
 
 
 def test_a_new_default_leaves_stored_values_alone() -> None:
-    # MOD-11: it is for new instances, and for values that are reset; nested read-only ones stay as well
+    # MOD-11: the new default applies to new instances and to values that are reset; nested read-only values stay too
     made = MemoryRegistry(model("red"))
     made.put("/dirs/d1", {"size": {}})
     made.model(model("blue"))
@@ -35,7 +35,7 @@ def test_a_new_default_leaves_stored_values_alone() -> None:
 
 
 def test_lower_case_is_folded_case_for_ids() -> None:
-    # TRAP-4: ids are ASCII, so the two ways to fold them agree
+    # TRAP-4: ids are ASCII, so lower() and casefold() give the same result
     allowed = [character for character in map(chr, range(0x3000)) if ID.match("a" + character)]
     assert set(allowed) == set(string.ascii_letters + string.digits + "._~:@-")
     assert all(character.lower() == character.casefold() for character in allowed)
@@ -50,7 +50,7 @@ def test_built_in_models_avoid_underscores_in_what_becomes_a_header() -> None:
 
 
 def test_proxy_urls_are_no_attribute() -> None:
-    # ENT-127: another server's extension, neither reserved nor understood
+    # ENT-127: `fileproxyurl` is an extension of another server; it is an unknown attribute here
     made = MemoryRegistry({"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}})
     with pytest.raises(Problem) as problem:
         made.put("/dirs/d1/files/f1", {"fileproxyurl": "https://x.example/f"})

@@ -1,4 +1,4 @@
-"""Versions that `maxversions` prunes without reading the others are those that reading all of them finds (ENT-104)."""
+"""Pruning with a stored version chain removes the same Versions as pruning that reads all Versions (ENT-104)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def command(step: tuple[str, Any, Any]) -> Command:
             return WriteTree(f"{FILE}/meta", {"defaultversionsticky": sticky, **default}, WriteMethod.PATCH)
 
 
-def decided(world: MemoryWorld, step: Command, context: Context) -> Decision | str:
+def decide_or_problem(world: MemoryWorld, step: Command, context: Context) -> Decision | str:
     try:
         return decide(step, world, context)
     except Problem as problem:
@@ -64,18 +64,18 @@ def decided(world: MemoryWorld, step: Command, context: Context) -> Decision | s
 @pytest.mark.parametrize("mode", MODES)
 @given(steps=STEPS, limit=st.integers(2, 4))
 def test_what_is_pruned_unread_is_what_reading_all_finds(mode: str, limit: int, steps: list[Any]) -> None:
-    knowing, reading = MemoryWorld(), MemoryWorld()
+    chained, reading = MemoryWorld(), MemoryWorld()
     now = datetime(2026, 1, 1, tzinfo=UTC)
     for number, step in enumerate([CreateRegistry("r", source(mode, limit)), *map(command, steps)]):
         context = Context(now + timedelta(seconds=number), f"c{number}")
-        found, expected = (decided(world, step, context) for world in (knowing, reading))
+        found, expected = (decide_or_problem(world, step, context) for world in (chained, reading))
         if isinstance(found, str) or isinstance(expected, str):
             assert found == expected
             continue
         assert found.events == expected.events
-        for world, decision in ((knowing, found), (reading, expected)):
+        for world, decision in ((chained, found), (reading, expected)):
             world.extend(decision.events, decision.documents)
-        knowing.version_chains = {**knowing.version_chains, **found.version_chains}
+        chained.version_chains = {**chained.version_chains, **found.version_chains}
 
 
 def test_a_full_resource_prunes_without_reading_its_versions() -> None:

@@ -1,4 +1,4 @@
-"""Cross references and read-only Resources as events: given writes, when one more, then what is recorded."""
+"""Decisions about cross references and read-only Resources. A pointer is a Resource with an `xref`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTER = {"meta": {"xref": B1}}
 
 @pytest.fixture
 def registry() -> MemoryRegistry:
-    """b1 with two Versions."""
+    """A registry with b1, which has two Versions."""
     made = MemoryRegistry(MODEL)
     made.put(B1, {"versions": {"v1": {}, "v2": {"name": "two"}}})
     return made
@@ -46,14 +46,14 @@ def refused(
 
 
 def test_a_pointer_is_created_without_versions(registry: MemoryRegistry) -> None:
-    # ENT-130, ENT-131, EV-121 (T100): only the Resource comes into being, and it holds ids and the pointer
+    # ENT-130, ENT-131, EV-121 (T100): only the Resource is created, with ids and the xref
     decision = registry.put(B2, POINTER)
     assert event_kinds(decision) == {"/shelves/s1": "updated", B2: "created"}
     assert registry.get(B2).attributes == {"bookid": "b2", "meta": {"bookid": "b2", "xref": B1}}
 
 
 def test_a_resource_becomes_a_pointer_and_its_versions_go(registry: MemoryRegistry) -> None:
-    # ENT-132, EV-122 (T101): local Versions and attributes are forgotten for good
+    # ENT-132, EV-122 (T101): local Versions are deleted, and attributes removed
     registry.put(B2, {"versions": {"v1": {"name": "own"}, "v2": {}}})
     decision = registry.put(B2, POINTER)
     assert event_kinds(decision) == {B2: "updated", f"{B2}/versions/v1": "deleted", f"{B2}/versions/v2": "deleted"}
@@ -68,7 +68,7 @@ def test_a_resource_becomes_a_pointer_and_its_versions_go(registry: MemoryRegist
 
 
 def test_a_pointer_moves(registry: MemoryRegistry) -> None:
-    # EV-127 (T106): another target is one update of the source
+    # EV-127 (T106): a new target makes one update of the pointer
     registry.put("/shelves/s1/books/b3", {})
     registry.put(B2, POINTER)
     decision = registry.put(B2, {"meta": {"xref": "/shelves/s1/books/b3"}})
@@ -77,7 +77,8 @@ def test_a_pointer_moves(registry: MemoryRegistry) -> None:
 
 
 def test_a_pointer_becomes_ordinary_again(registry: MemoryRegistry) -> None:
-    # ENT-136, EV-123 (T102), P-15/30: the epoch exceeds what was seen, the birth is the source's, the counter goes on
+    # ENT-136, EV-123 (T102), P-15/30: the epoch is above every earlier one, createdat is the pointer's own, and ids of
+    # Versions go on
     registry.put(B2, {})
     born = registry.meta(B2)["createdat"]
     registry.put(B2, POINTER)
@@ -98,7 +99,7 @@ def test_a_pointer_becomes_ordinary_again(registry: MemoryRegistry) -> None:
 def test_the_epoch_goes_on_from_what_was_seen(
     registry: MemoryRegistry, own: int, shown: int | None, after: int, rewritten: int
 ) -> None:
-    # ENT-136, P-15/30: one more than the larger of the own one and the target's, however often it was pointed
+    # ENT-136, P-15/30: one more than the larger of its own epoch and the target's, however often the xref was written
     registry.put(B2, {})
     for _ in range(own - 1):
         registry.patch(f"{B2}/meta", {})
@@ -111,7 +112,7 @@ def test_the_epoch_goes_on_from_what_was_seen(
 
 
 def test_put_of_a_meta_without_a_pointer_ends_it(registry: MemoryRegistry) -> None:
-    # ENT-136: a full replacement of meta drops the pointer; Resource-level attributes make the default Version
+    # ENT-136: a full replacement of meta removes the xref; attributes of the Resource make the default Version
     registry.put(B2, POINTER)
     registry.put(B2, {"name": "mine", "meta": {}})
     assert registry.get(B2).attributes["name"] == "mine"
@@ -129,7 +130,7 @@ def test_put_of_a_meta_without_a_pointer_ends_it(registry: MemoryRegistry) -> No
     ],
 )
 def test_an_xref_excludes_other_attributes(registry: MemoryRegistry, tree: dict[str, Any], name: str) -> None:
-    # ENT-131: ids, the pointer and what answers carry, nothing else
+    # ENT-131: only ids, the xref and attributes that the server sets are allowed
     problem = refused(registry, B2, tree)
     assert (problem.name, problem.subject, problem.arguments["name"]) == ("extra_xref_attribute", B2, name)
 
@@ -145,12 +146,12 @@ def test_what_answers_carry_is_dropped_before(registry: MemoryRegistry) -> None:
     ["b1", "/shelves/s1", f"{B1}/meta", f"{B1}/versions/v1", "/shelves/s1/books", "/none/s/books/b", 7, B2],
 )
 def test_a_pointer_names_another_resource_of_a_known_type(registry: MemoryRegistry, pointer: Any) -> None:
-    # ENT-130: the xid of a Resource
+    # ENT-130: the xref has to be the xid of a Resource
     assert refused(registry, B2, {"meta": {"xref": pointer}}).name == "malformed_xref"
 
 
 def test_only_the_same_type_counts(registry: MemoryRegistry) -> None:
-    # ENT-130: an imported type is the same, one that merely looks alike is not
+    # ENT-130: an imported type counts as the same type; a type with equal attributes does not
     registry.put("/carts/c1/books/b1", POINTER)
     registry.put(B2, {"meta": {"xref": "/carts/c1/books/none"}})
     assert refused(registry, "/shelves/s1/scans/p1", POINTER).name == "malformed_xref"
@@ -170,14 +171,14 @@ def test_only_the_same_type_counts(registry: MemoryRegistry) -> None:
 def test_nothing_is_written_through_a_pointer(
     registry: MemoryRegistry, method: WriteMethod, xid: str, tree: dict[str, Any]
 ) -> None:
-    # ENT-135: the target never changes through its source
+    # ENT-135: the target never changes through its pointer
     registry.put(B2, POINTER)
     assert refused(registry, xid, tree, method).name == "extra_xref_attribute"
 
 
 @pytest.mark.parametrize("xid", [f"{B2}/versions", f"{B2}/versions/v1"])
 def test_nothing_is_deleted_through_a_pointer(registry: MemoryRegistry, xid: str) -> None:
-    # ENT-135: a DELETE of Versions neither
+    # ENT-135: a DELETE of Versions is refused too
     registry.put(B2, POINTER)
     with pytest.raises(Problem) as problem:
         registry.delete(xid)
@@ -185,7 +186,7 @@ def test_nothing_is_deleted_through_a_pointer(registry: MemoryRegistry, xid: str
 
 
 def test_target_and_source_go_by_themselves(registry: MemoryRegistry) -> None:
-    # EV-124 to EV-126 (T103 to T105): events are about what is stored here
+    # EV-124 to EV-126 (T103 to T105): a change of one makes no event of the other
     registry.put(B2, POINTER)
     assert B2 not in event_kinds(registry.patch(B1, {"name": "new"}))
     assert B2 not in event_kinds(registry.delete(B1))
@@ -199,7 +200,7 @@ def as_admin(registry: MemoryRegistry, command: Any) -> None:
 
 
 def test_readonly_is_an_admins_to_set(registry: MemoryRegistry) -> None:
-    # ENT-140: others' values are dropped
+    # ENT-140: values of other callers are dropped
     registry.patch(f"{B1}/meta", {"readonly": True})
     assert registry.meta(B1)["readonly"] is False
     as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
@@ -211,7 +212,7 @@ def test_readonly_is_an_admins_to_set(registry: MemoryRegistry) -> None:
 def test_naming_readonly_opens_a_readonly_resource_to_admins_only(
     registry: MemoryRegistry, method: WriteMethod, value: bool | None
 ) -> None:
-    # ENT-140: a writer who names it is refused like any other, and nothing beside it is written
+    # ENT-140: a writer that sends `readonly` is refused like any other writer, and nothing is written
     write = WriteTree(f"{B1}/meta", {"readonly": value, "labels": {"by": "me"}}, method)
     as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     problem = refused(registry, write.xid, write.tree, method)
@@ -223,7 +224,7 @@ def test_naming_readonly_opens_a_readonly_resource_to_admins_only(
 
 @pytest.mark.parametrize("method", [WriteMethod.PUT, WriteMethod.PATCH])
 def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: WriteMethod) -> None:
-    # ENT-140: neither in a meta nor in the one inside its Resource or Group, and an admin's stays
+    # ENT-140: neither in a meta nor in the meta inside its Resource or Group
     for xid, tree in (
         (f"{B1}/meta", {"readonly": True}),
         (B1, {"meta": {"readonly": True}}),
@@ -247,7 +248,7 @@ def test_a_writer_sets_no_readonly_by_any_way(registry: MemoryRegistry, method: 
 def test_readonly_resources_refuse_writes(
     registry: MemoryRegistry, method: WriteMethod, xid: str, tree: dict[str, Any]
 ) -> None:
-    # ENT-140: nor to it, nor to its meta and Versions; C-9: ignoring that works in maps only
+    # ENT-140: neither to the Resource nor to its meta and Versions; C-9: the flag `ignore` works for maps only
     as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     problem = refused(registry, xid, tree, method)
     assert (problem.name, problem.subject) == ("readonly", B1)
@@ -262,7 +263,7 @@ def test_readonly_resources_refuse_writes(
 
 @pytest.mark.parametrize("xid", [B1, f"{B1}/versions", f"{B1}/versions/v1", "/shelves/s1/books", "/shelves/s1"])
 def test_readonly_resources_refuse_deletions(registry: MemoryRegistry, xid: str) -> None:
-    # ENT-140: by itself, from inside, with its collection or with its Group
+    # ENT-140: of the Resource, its Versions, its collection or its Group
     as_admin(registry, WriteTree(f"{B1}/meta", {"readonly": True}, WriteMethod.PATCH))
     with pytest.raises(Problem) as problem:
         registry.do(DeleteEntities(xid))
@@ -271,7 +272,8 @@ def test_readonly_resources_refuse_deletions(registry: MemoryRegistry, xid: str)
 
 @pytest.mark.parametrize("cart", [None, {"singular": "cart", "resources": {"books": {"singular": "book"}}}])
 def test_a_model_cannot_leave_a_pointer_on_another_type(registry: MemoryRegistry, cart: dict[str, Any] | None) -> None:
-    # MOD-93, ENT-130, P-12: a pointer, dangling or not, is held against a model that parts its type from its target's
+    # MOD-93, ENT-130, P-12: a model that makes the types of a pointer and its target different is refused, even if the
+    # target does not exist
     registry.put(B2, {"meta": {"xref": "/carts/c1/books/b1"}})
     groups = MODEL["groups"] | ({"carts": cart} if cart else {})
     source = {"groups": {name: group for name, group in groups.items() if cart or name != "carts"}}

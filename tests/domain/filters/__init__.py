@@ -1,1 +1,1 @@
-"""Filters and how they compare."""
+"""Filters and their comparisons."""

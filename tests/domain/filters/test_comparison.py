@@ -1,4 +1,4 @@
-"""Numbers as filters and sorts compare them: by all of their digits."""
+"""Filters and sorts compare numbers by all of their digits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_numbers_compare_by_all_digits(one: str, other: str) -> None:
 
 
 def test_keys_have_a_limit() -> None:
-    # a number as long as a document costs the index no more than a text
+    # a number with as many digits as a document has bytes takes no more space in the index than a text
     long = Decimal(f"1.{'0' * 99_999}1")
     assert len(number_remainder(long, 128)) <= 128
     assert len(number_remainder(Decimal(f"1.{'0' * 20}{'1' * 99_999}"), 128)) == 128
@@ -43,7 +43,7 @@ def test_keys_have_a_limit() -> None:
     [
         *((text, False) for text in ("0", "-0.0", "1", "0.1", "1.50", "9007199254740992", "1e300", "5e-324")),
         *((text, True) for text in ("1.00000000000000000001", "9007199254740993", "1e999", "1e-999", "3e-324")),
-        ("0.1000000000000000055511151231257827", True),  # the double of 0.1 stands for 0.1
+        ("0.1000000000000000055511151231257827", True),  # the shortest text of this double is 0.1, so it represents 0.1
     ],
 )
 def test_numbers_that_doubles_cannot_represent(text: str, rounded: bool) -> None:

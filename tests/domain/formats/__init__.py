@@ -1,1 +1,1 @@
-"""Schema formats, a folder or a file each, held against other implementations."""
+"""Schema formats, one folder or file each, compared with other implementations."""

@@ -1,6 +1,6 @@
-"""What we call readable is read: pairs of generated schemas, and data that a library of another project judges.
+"""Data of pairs that are called readable can be read: generated schemas, and data checked by independent libraries.
 
-SC-36, SC-39. `python -m bench.oracle` runs the same for any number of pairs and any seed.
+SC-36, SC-39. `python -m bench.oracle` runs the same check for any number of pairs and any seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.oracle.run import Family, run
 
 PAIRS = 500
 FAMILIES: dict[str, Family] = {"JsonSchema": jsonschema.family, "Avro": avro.family, "XSD": xsd.family}
-#: Pairs of which we call at least so many of a hundred readable, so that a run says something.
+#: The minimum percentage of pairs called readable; with fewer, a run would show little.
 SHARES = {"JsonSchema": 45, "Avro": 30, "XSD": 18}
 
 
@@ -23,7 +23,7 @@ SHARES = {"JsonSchema": 45, "Avro": 30, "XSD": 18}
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_is_readable_is_read(name: str) -> None:
-    # SC-36: no data with declared members only, at every depth, that the older schema takes and the newer one refuses.
+    # SC-36: the newer schema refuses no data that the older one accepts and that has declared members only.
     report = run(FAMILIES[name], PAIRS, start=7)
     assert report.pairs == PAIRS
     assert report.closed == []
@@ -34,7 +34,7 @@ def test_what_is_readable_is_read(name: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("name", "members"), [("JsonSchema", jsonschema), ("Avro", avro), ("XSD", xsd)])
 def test_an_oracle_finds_what_is_wrong(name: str, members: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # SC-39: where all is called readable, it shows data that is not.
+    # SC-39: if all pairs are called readable, the oracle finds data that cannot be read.
     monkeypatch.setattr(members.Schema, "unreadable", lambda *_: False)
     assert len(run(FAMILIES[name], 60, start=7).closed) > 5
 

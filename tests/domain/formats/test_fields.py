@@ -16,7 +16,7 @@ _ROWS = yaml.load(Path(__file__).with_name("fields.yaml").read_text(encoding="ut
 
 
 def fields_of(format: str, document: str) -> list[Any]:
-    """The fields of a document."""
+    """Returns the fields of a document."""
     format_module = formats.find_format(format)
     assert format_module is not None
     return list(schema_fields(format, format_module.load().parse(document.encode(), format)))
@@ -30,12 +30,12 @@ def test_fields(row: dict[str, Any]) -> None:
 
 
 def test_each_format_has_fields() -> None:
-    told = {formats.find_format(row["format"]) for row in _ROWS}
-    assert told == set(formats.FORMAT_MODULES)
+    covered = {formats.find_format(row["format"]) for row in _ROWS}
+    assert covered == set(formats.FORMAT_MODULES)
 
 
 def test_large_and_deep_documents_are_cut() -> None:
-    # what somebody stored must not fill the memory of those who only read
+    # a stored document must not use up memory when another client reads it
     wide = json.dumps({"properties": {f"p{number}": {} for number in range(MAX_FIELDS + 5)}})
     assert len(fields_of("JsonSchema/draft-07", wide)) == MAX_FIELDS
     deep: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""GraphQL schemas: which documents are some, and what clients of one can live with in another.
+"""GraphQL schemas: valid documents, and changes that are compatible for clients.
 
-Rules SC-10, SC-14, SC-16, SC-36, SC-39. The checker is graphql-core's, so that the tables show how we ask it; what
-stands in for an independent registry is GraphQL Inspector, from npm.
+Rules SC-10, SC-14, SC-16, SC-36, SC-39. The checker is that of graphql-core, so the tables test how it is called. The
+independent implementation is GraphQL Inspector, from npm.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ def schema(text: str) -> graphql.GraphqlDocument:
 
 @pytest.mark.parametrize("row", TABLE["changes"], ids=lambda row: row["change"])
 def test_a_change(row: dict[str, str]) -> None:
-    # SC-36, told of clients: one of the old goes on with the new (B), one of the new with the old (F)
+    # SC-36, applied to clients: a client of the old schema works with the new one (B), or the reverse (F)
     old, new = schema(row["old"]), schema(row["new"])
     backward, forward = graphql.incompatibilities(new, old), graphql.incompatibilities(old, new)
     assert "B" * (not backward) + "F" * (not forward) == row["allowed"], [*backward, *forward]
-    told = [*backward, *forward]
-    assert row.get("rule") in {None, *(one.rule for one in told)}, told
-    assert all(one.writer is not None and one.writer.fragment for one in told), "each shows what the client relies on"
+    reasons = [*backward, *forward]
+    assert row.get("rule") in {None, *(one.rule for one in reasons)}, reasons
+    assert all(one.writer is not None and one.writer.fragment for one in reasons), (
+        "each shows what the client relies on"
+    )
 
 
 def test_an_incompatibility_shows_both_places() -> None:
-    # V-14: the rule, the lines in both documents and what stands there
+    # V-14: the rule, and line and fragment in both documents
     old = schema('type A {\n  """\n  Words.\n  """\n  a(x: Int): Int\n}')
     new = schema("type A {\n  a(\n    x: Int!): Int\n}")
     (found,) = graphql.incompatibilities(new, old)
@@ -60,7 +62,7 @@ def test_an_incompatibility_shows_both_places() -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("row", TABLE["accepted"], ids=lambda row: row["document"][:60])
 def test_documents_that_are_schemas(row: dict[str, Any], edition: int) -> None:
-    # SC-10, SC-16: a document in the edition that was declared, and none of a later one
+    # SC-10, SC-16: a document of the declared edition is accepted, one of a later edition is refused
     document = row["document"].encode()
     if edition in row["editions"]:
         parsed = graphql.parse(document, EDITIONS[edition])
@@ -116,7 +118,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_documents(what: str) -> None:
-    # V-14: whatever a document holds, it is accepted or refused within a second or two, and no other error comes out
+    # V-14: each document is accepted or refused within seconds, without another exception
     began = time.process_time()
     try:
         parsed = graphql.parse(HOSTILE[what].encode(), "graphql/september2025")
@@ -130,14 +132,14 @@ def test_hostile_documents(what: str) -> None:
 @settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=40) | st.text("type Query{}:!@#\"'()[]=|&\\u0\n ", max_size=60).map(str.encode))
 def test_any_bytes(document: bytes) -> None:
-    # V-14: a document is a schema or a Violation
+    # V-14: each text is accepted, or refused as an invalid document
     try:
         graphql.parse(document, "graphql/september2025")
     except InvalidDocument as violation:
         assert violation.text
 
 
-#: Where GraphQL Inspector says otherwise, by the change and the way it goes, and why we stay with graphql-core.
+#: Verdicts of GraphQL Inspector that differ, by change and direction, and why that of graphql-core stays.
 DEVIATIONS = {
     ("a directive may be repeated", "F"): "it does not look whether a directive may be repeated, which clients do",
 }
@@ -152,15 +154,15 @@ Promise.all(pairs.map(async ([a, b]) => (await diff(buildSchema(a), buildSchema(
 
 
 def test_graphql_inspector_agrees() -> None:
-    # SC-39: what breaks clients, said by another implementation
+    # SC-39: another implementation agrees on breaking changes
     home = npm.packages(*INSPECTOR)
     rows = TABLE["changes"]
     pairs = [[whole(row["old"]), whole(row["new"])] for row in rows]
     backward, forward = npm.run(SCRIPT, home, pairs), npm.run(SCRIPT, home, [pair[::-1] for pair in pairs])
     wrong = {
         (row["change"], way): found
-        for row, *answers in zip(rows, backward, forward, strict=True)
-        for way, found in zip("BF", answers, strict=True)
+        for row, *results in zip(rows, backward, forward, strict=True)
+        for way, found in zip("BF", results, strict=True)
         if (way in row["allowed"]) == bool(found)
     }
     assert wrong.keys() == DEVIATIONS.keys(), wrong
@@ -168,13 +170,13 @@ def test_graphql_inspector_agrees() -> None:
 
 @pytest.mark.long
 def test_a_published_schema() -> None:
-    # SC-10, SC-36: the schema of GitHub's API, parsed, changed, compared
+    # SC-10, SC-36: the schema of GitHub's API is parsed, changed and compared
     home = npm.packages(PUBLISHED)
     text = (home / "node_modules/@octokit/graphql-schema/schema.graphql").read_text()
     with pytest.raises(
         InvalidDocument, match=r"EnterpriseOwnerInfo\.repositoryDeployKeySetting.* only be defined once"
     ):
-        graphql.parse(text.encode(), "graphql/october2021")  # as it is published, with two fields twice
+        graphql.parse(text.encode(), "graphql/october2021")  # the published schema defines two fields twice
     for field in ("repositoryDeployKeySetting", "repositoryDeployKeySettingOrganizations"):
         text = text.replace(f"  {field}", f"  {field}2", 1)
     published = graphql.parse(text.encode(), "graphql/october2021")

@@ -1,1 +1,1 @@
-"""Messages, templates, findings and endpoint documents of 1.0-rc2."""
+"""Messages, templates, findings, and endpoint documents of 1.0-rc2."""

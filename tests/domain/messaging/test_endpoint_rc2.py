@@ -1,4 +1,4 @@
-"""Documents of 1.0-rc2 in today's words, one difference after the other."""
+"""Translation of documents of 1.0-rc2 to the current specification, one difference at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AMQP, MQTT3, MQTT5 = {"protocol": "AMQP/1.0"}, {"protocol": "MQTT/3.1.1"}, {"pro
 KAFKA, NATS = {"protocol": "Kafka/2.0"}, {"protocol": "NATS/1.0.0"}
 SUBSCRIBER, PRODUCER = {"usage": ["subscriber"]}, {"usage": ["producer"]}
 
-#: What an endpoint says, what it says then, and at which paths below it something was changed.
+#: An endpoint, its translation, and the paths below it that were changed.
 ENDPOINTS: list[tuple[Json, Json, list[str]]] = [
     # usage, addresses, authorization, deployed
     ({"usage": "producer"}, {"usage": ["producer"]}, [""]),
@@ -45,7 +45,7 @@ ENDPOINTS: list[tuple[Json, Json, list[str]]] = [
     ),
     (options(authorization=[{"granttypes": []}]), options(authorization=[{"granttypes": []}]), []),
     (options(), options(), []),
-    # the level between
+    # `options` inside `protocoloptions`
     (options(a=1, options={"b": 2}), options(a=1, b=2), ["/protocoloptions"]),
     (options(a=1, options={"a": 2}), options(a=1, options={"a": 2}), []),
     (
@@ -97,7 +97,7 @@ ENDPOINTS: list[tuple[Json, Json, list[str]]] = [
         | options(endpoints=[{"bootstrap.servers": ["h:1"]}, {"bootstrap.servers": ["h:2"]}, {"uri": "http://h"}]),
         ["/protocoloptions/endpoints/0", "/protocoloptions/endpoints/1"],
     ),
-    # names stay where they choose nothing, and so does what nobody knows
+    # names that are not translated stay, and so do unknown values
     ({"protocol": "HTTP/1.1"} | options(method="POST"), {"protocol": "HTTP/1.1"} | options(method="POST"), []),
     (
         {"protocol": 5, "protocoloptions": [1], "usage": None},
@@ -138,7 +138,7 @@ MESSAGES: list[tuple[Json, Json, list[str]]] = [
 
 @pytest.mark.parametrize(("given", "expected", "paths"), ENDPOINTS)
 def test_endpoints(given: Json, expected: Json, paths: list[str]) -> None:
-    # § 3 of the endpoint registry's history: each difference between the two candidates, told where it was
+    # § 3 of the endpoint registry's history: each difference between the two release candidates, reported with its path
     document = {"specversion": "1.0-rc2", "endpoints": {"e": given}}
     before = deepcopy(document)
     found = translate(document)
@@ -187,8 +187,8 @@ def test_metas_lose_what_is_gone() -> None:
     found = translate({"schemagroups": {"g": {"schemas": {"s": schema}}}})
     expected = {"meta": {"labels": {}}, "versions": {"1": {"ancestorid": "1"}}}
     assert found.tree == {"schemagroups": {"g": {"schemas": {"s": expected}}}}
-    kept = translate({"schemagroups": {"g": {"schemas": {"s": {"meta": {"compatibility": "forward"}}}}}})
-    assert kept.report == ()
+    unchanged = translate({"schemagroups": {"g": {"schemas": {"s": {"meta": {"compatibility": "forward"}}}}}})
+    assert unchanged.report == ()
 
 
 @pytest.mark.parametrize("document", [[], "text", None, {"specversion": "1.0-rc4"}, {"specversion": 1}])

@@ -1,4 +1,4 @@
-"""Whatever an entity holds, rules find something or nothing; they never fail, and never take long."""
+"""The rules for findings never fail and never take long, whatever attributes an entity has."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ entities = st.dictionaries(st.sampled_from(NAMES), values, max_size=8)
 
 
 class Everything:
-    """Every xid names an entity with the same attributes."""
+    """Lookups that find an entity with the same attributes for every xid."""
 
     def __init__(self, attributes: dict[str, Any]) -> None:
         self._attributes = attributes
@@ -127,7 +127,7 @@ HOSTILE: Final = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_long_texts_take_no_time(name: str) -> None:
-    # CM-12, EP-28, MS-34: what a text costs grows with its length, and no faster
+    # CM-12, EP-28, MS-34: the time for a text grows linearly with its length
     text = HOSTILE[name]
     rows = [{"uri": text, "bootstrap.servers": [text], "name": text, "value": text}]
     options = {"endpoints": rows, "headers": rows, "method": text, "topic": text, "topicfilter": text, "subject": text}

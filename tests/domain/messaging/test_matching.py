@@ -1,4 +1,4 @@
-"""Which definitions a message meets: the table in matching.yaml, and what is refused as a message."""
+"""Which definitions a message matches (the table in matching.yaml), and values that are refused as messages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_row(row: dict[str, Any]) -> None:
     # MS-50, MS-51, MS-52
     given = {**EVENT, **row["ce"], "data": {"any": None}} if "ce" in row else row["parts"]
     found = match_message(row["definition"], parse_message(given))
-    told = None if found is None else {**asdict(found), "parts": list(found.parts)}
-    assert told == row["match"]
+    match = None if found is None else {**asdict(found), "parts": list(found.parts)}
+    assert match == row["match"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Placeholders: their names, expansion, matching, and what is wrong with a template."""
+"""Placeholders of templates: their names, expansion, matching, and problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEMPLATES = st.lists(st.one_of(NAMES.map(lambda name: f"{{{name}}}"), WORDS, st.
 
 
 def expand(template: str, values: dict[str, str]) -> str:
-    """A template with the value of each placeholder filled in, percent-encoded as in RFC 6570."""
+    """Replaces each placeholder of a template with its value, percent-encoded as in RFC 6570."""
     for name in placeholder_names(template):
         template = template.replace(f"{{{name}}}", quote(values[name], safe=""))
     return template
@@ -34,18 +34,18 @@ def expand(template: str, values: dict[str, str]) -> str:
         ("telemetry", "telemetry", {}),
         ("telemetry", "Telemetry", None),
         ("{site}/{device}/state", "berlin/7/state", {"site": "berlin", "device": "7"}),
-        ("{site}", "berlin/7", None),  # MS-50: a placeholder holds no slash
-        ("{site}/x", "/x", None),  # MS-50: nor is it empty
+        ("{site}", "berlin/7", None),  # MS-50: a placeholder matches no slash
+        ("{site}/x", "/x", None),  # MS-50: a placeholder is not empty
         ("{a}/{a}", "x/x", {"a": "x"}),
         ("{a}/{a}", "x/y", None),  # CM-13: one name stands for one value
         ("{a}{a}", "xyxy", {"a": "xy"}),
-        ("{a}-{b}/{a}", "x-y-z/x-y", {"a": "x-y", "b": "z"}),  # CM-13: what comes later decides
+        ("{a}-{b}/{a}", "x-y-z/x-y", {"a": "x-y", "b": "z"}),  # CM-13: the later part decides
         ("{a}-{b}.json", "q-w-e.json", {"a": "q", "b": "w-e"}),
         ("{a}{b}", "xyz", {"a": "x", "b": "yz"}),
         ("{a}{b}", "x", None),
         ("{a}x{b}", "xx", None),
         ("{A}/{a}", "x/y", {"A": "x", "a": "y"}),
-        ("{+a}", "x", None),  # CM-12: no placeholder of level 1, so it is text
+        ("{+a}", "x", None),  # CM-12: not a placeholder of level 1, so it is literal text
         ("{+a}", "{+a}", {}),
     ],
 )
@@ -55,7 +55,7 @@ def test_a_template_fits_a_text_in_one_way(template: str, text: str, bindings: d
 
 
 def test_templates_of_one_message_share_their_placeholders() -> None:
-    # CM-13: what one of them leaves open, another decides
+    # CM-13: an ambiguity in one template is decided by another
     pairs = [("{a}{b}", "xyz"), ("{b}", "z")]
     assert match_templates(pairs) == {"a": "xy", "b": "z"}
     assert match_templates([*pairs, ("{a}", "x")]) is None
@@ -64,7 +64,7 @@ def test_templates_of_one_message_share_their_placeholders() -> None:
 
 @given(TEMPLATES, st.fixed_dictionaries({"a": WORDS, "b": WORDS, "C_1": WORDS}))
 def test_a_template_matches_what_it_expands_to(template: str, values: dict[str, str]) -> None:
-    # CM-13: expanding again gives the same text, whichever way was found
+    # CM-13: the bindings that were found expand to the same text
     text = expand(template, values)
     found = match_templates([(template, text)])
     assert found is not None and set(found) == set(placeholder_names(template))

@@ -1,1 +1,1 @@
-"""The registry model: compiled, compared, narrowed, and what values it takes."""
+"""The registry model: compilation, comparison, constraints of Groups, and the values that it accepts."""

@@ -13,8 +13,8 @@ from tests.data import MODELS, SPEC, read, read_from_folder
 from tests.data.model_rows import rows
 
 MODEL = compile_model(default_source())
-#: What the built-in models should say: ours as rows of their source, the published ones as files.
-SAID = ["rows", *(["published"] if SPEC is not None else [])]
+#: Two sources of the expected models: rows stored in this repository, and the published files of the specification.
+SOURCES = ["rows", *(["published"] if SPEC is not None else [])]
 TIMES = {"createdat": "2025-01-01T00:00:00Z", "modifiedat": "2025-01-01T00:00:00Z"}
 
 
@@ -28,9 +28,9 @@ def message(**attributes: Any) -> dict[str, Any]:
     return version.complete({**ids, **attributes}, "/messagegroups/g/messages/m/versions/1")
 
 
-@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("said", SOURCES)
 def test_builtin_models_match_the_specification(said: str) -> None:
-    # CM-01, EP-41: as published, all but the target of an endpoint's message groups
+    # CM-01, EP-41: equal to the published models, except for the target of an endpoint's message groups
     if said == "rows":
         assert rows(default_source()) == read(MODELS / "builtin.json")
         return
@@ -42,7 +42,7 @@ def test_builtin_models_match_the_specification(said: str) -> None:
 
 
 def test_messages_are_one_type_in_both_places() -> None:
-    # CM-02, CM-03: the same definition, which the import does not show, and the same origin
+    # CM-02, CM-03: one definition and one origin; the full model does not contain the import directive
     groups = MODEL.full["groups"]
     assert groups["endpoints"]["resources"] == groups["messagegroups"]["resources"]
     assert "ximportresources" not in groups["endpoints"]
@@ -74,7 +74,7 @@ def test_endpoints_are_checked(options: dict[str, Any], path: str) -> None:
 
 
 def test_endpoint_defaults_come_with_their_object() -> None:
-    # CM-09, EP-22, EP-38: none without protocoloptions, all of them with an empty one
+    # CM-09, EP-22, EP-38: no defaults without protocoloptions, all defaults with an empty protocoloptions
     assert "protocoloptions" not in endpoint(protocol="KAFKA")
     serializer = "org.apache.kafka.common.serialization.StringSerializer"
     options = {"deployed": True, "acks": 1, "keyserializer": serializer, "valueserializer": serializer}
@@ -94,7 +94,7 @@ def test_endpoint_values_stay_as_sent() -> None:
 
 
 def test_unknown_protocols_leave_options_alone_on_endpoints_only() -> None:
-    # CM-07, MS-06: a Group has a star, a message has none
+    # CM-07, MS-06: the model allows any name (`*`) in the options of an endpoint, and not in those of a message
     options = {"protocol": "HTTP/1.1", "protocoloptions": {"Any": None}}
     assert endpoint(**options)["protocoloptions"] == {"Any": None}
     with pytest.raises(UnknownAttribute):
@@ -102,7 +102,7 @@ def test_unknown_protocols_leave_options_alone_on_endpoints_only() -> None:
 
 
 def test_changing_the_protocol_changes_what_is_allowed() -> None:
-    # CM-08: options of one branch are not those of another
+    # CM-08: options of the old protocol are unknown under the new one
     stored = message(protocol="NATS", protocoloptions={"subject": "a.b"})
     with pytest.raises(UnknownAttribute) as caught:
         message(**(stored | {"protocol": "KAFKA"}))
@@ -130,7 +130,7 @@ def test_messages_are_checked(options: dict[str, Any], problem: str) -> None:
 
 
 def test_message_defaults_are_read_back() -> None:
-    # MS-31, MS-40: those of each property object
+    # MS-31, MS-40: each property object gets its defaults
     done = message(envelope="CloudEvents/1.0", envelopemetadata={"type": {"value": "a.b"}, "source": {}, "ext": {}})
     assert done["envelopemetadata"] == {
         "type": {"type": "string", "value": "a.b", "required": True},
@@ -142,7 +142,7 @@ def test_message_defaults_are_read_back() -> None:
 
 
 def test_schemas_need_a_format() -> None:
-    # SC-01, SC-02, SC-03: required, the same in all Versions, and the Group's where that has one
+    # SC-01, SC-02, SC-03: required, the same in all Versions, and equal to the format of the Group if it has one
     schemas = MODEL.groups["schemagroups"].resources["schemas"]
     with pytest.raises(RequiredAttributeMissing) as caught:
         schemas.version.complete({"schemaid": "s", "versionid": "1", "ancestorid": "1", **TIMES}, "/x")

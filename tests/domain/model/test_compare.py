@@ -1,4 +1,4 @@
-"""What differs between two models."""
+"""The types that differ between two models."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BASE = compile_model({"groups": {"dirs": DIRS}})
     ],
 )
 def test_changed_types(source: dict[str, Any], types: set[str]) -> None:
-    # MOD-93: what has to be held against the new model; descriptions bind nobody
+    # MOD-93: the types whose entities have to be checked against the new model; descriptions and icons do not count
     assert changed_types(BASE, compile_model(source)) == types
 
 
 def test_how_a_definition_gets_there_does_not_matter() -> None:
-    # MOD-75: included or local, it is the same
+    # MOD-75: an included definition equals a local one
     include = {"dirs.json": DIRS}.__getitem__
     assert changed_types(BASE, compile_model({"groups": {"dirs": {"$include": "dirs.json"}}}, include)) == set()

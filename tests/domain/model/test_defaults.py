@@ -1,4 +1,4 @@
-"""Which values are what the model would have filled in."""
+"""Which values equal the defaults of the model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEVEL = compile_model({"groups": {"dirs": {"singular": "dir", "attributes": ATTR
     ],
 )
 def test_values_that_equal_their_defaults_are_marked(values: dict[str, Any], marks: dict[str, Any]) -> None:
-    # MS-16: at every depth but inside of arrays, which are taken as a whole
+    # MS-16: at every depth, except inside arrays, which are compared as a whole
     assert LEVEL.assumed_defaults(values) == marks
 
 

@@ -1,4 +1,4 @@
-"""The full model: what `GET /model` answers."""
+"""The full model, which `GET /model` returns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.data.model_rows import rows
 
 
 def full_files(**aspects: object) -> dict[str, object]:
-    """The full form of the files type with some aspects."""
+    """Returns the full form of the type `files` with the given aspects."""
     source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file", **aspects}}}}}
     files: dict[str, object] = compile_model(source).full["groups"]["dirs"]["resources"]["files"]
     return files
@@ -18,14 +18,14 @@ def full_files(**aspects: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", EXPANSIONS)
 def test_a_small_model_expands_to_a_full_one(name: str) -> None:
-    # MOD-91, MOD-99, C-15: spec-defined attributes everywhere, typed as published, nothing written without need
+    # MOD-91, MOD-99, C-15: spec-defined attributes at each level, with the published types, without redundant aspects
     source, expected = map(read, EXPANSIONS[name])
     full = compile_model(source).full
     assert (rows(full) if name == "letters" else full) == expected
 
 
 def test_attributes_say_their_names_and_enums_whether_they_are_strict() -> None:
-    # MOD-99: which a table of rows does not show
+    # MOD-99: the tables of rows in the other tests do not contain these two aspects
     files = full_files()
     parts = ("attributes", "resourceattributes", "metaattributes")
     assert all(each["name"] == name for part in parts for name, each in files[part].items())  # type: ignore[attr-defined]
@@ -44,14 +44,14 @@ def test_attributes_are_in_serialization_order() -> None:
 
 
 def test_defaults_of_attribute_aspects_are_not_written() -> None:
-    # MOD-99: false flags, the strict charset and an enum's emptiness go without saying; a hint does not
-    said = {
+    # MOD-99: false flags, the strict charset and an empty enum are defaults; a description is not
+    given = {
         "a": {"type": "object", "namecharset": "STRICT", "required": False, "attributes": {}},
         "b": {"type": "string", "enum": [], "strict": True, "description": "kept"},
         "c": {"type": "string", "enum": ["x"]},
         "d": {"type": "string", "enum": ["x"], "strict": False},
     }
-    attributes = full_files(attributes=said)["attributes"]
+    attributes = full_files(attributes=given)["attributes"]
     assert [attributes[name] for name in "abcd"] == [  # type: ignore[index]
         {"name": "a", "type": "object"},
         {"name": "b", "type": "string", "description": "kept"},
@@ -70,12 +70,12 @@ def test_aspects_of_types_are_written_out() -> None:
 
 
 def test_types_without_documents_have_no_document_attributes() -> None:
-    # MOD-4: nothing of the document's three names
+    # MOD-4: none of the three attributes of a document
     assert not {"file", "fileurl", "filebase64"} & full_files(hasdocument=False)["attributes"].keys()  # type: ignore[attr-defined]
 
 
 def test_overlaid_attributes_keep_what_the_source_leaves_out() -> None:
-    # MOD-91, MOD-8: an overlay of `deprecated` adds to it and takes nothing away
+    # MOD-91, MOD-8: a definition of `deprecated` in the source adds members to it and removes none
     given = {"deprecated": {"type": "object", "attributes": {"docs": {"type": "url"}}}}
     source = {"groups": {"dirs": {"singular": "dir", "attributes": given}}}
     deprecated = compile_model(source).full["groups"]["dirs"]["attributes"]["deprecated"]
@@ -83,7 +83,7 @@ def test_overlaid_attributes_keep_what_the_source_leaves_out() -> None:
 
 
 def test_the_source_is_kept_as_sent() -> None:
-    # MOD-75, MOD-96: directives stay in the source and never show in the model
+    # MOD-75, MOD-96: directives stay in the source and are absent from the full model
     source = {
         "groups": {
             "as": {"singular": "a", "resources": {"files": {"singular": "file"}}},
@@ -97,7 +97,7 @@ def test_the_source_is_kept_as_sent() -> None:
 
 
 def test_nothing_is_the_empty_model() -> None:
-    # ENT-69: null and {} leave the spec-defined attributes only
+    # ENT-69: null and {} both mean a model with the spec-defined attributes only
     assert compile_model(None).full == compile_model({}).full
     assert compile_model({}).groups == {}
 

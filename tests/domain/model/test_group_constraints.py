@@ -27,7 +27,7 @@ GROUP = compile_model(
 
 
 def test_a_group_inherits_what_it_does_not_say() -> None:
-    # ENT-155: absent constraints and absent aspects are those of the type
+    # ENT-155: absent constraints and absent aspects are inherited from the type
     inherited = {("files", "a"): {"enum": ["p", "q"], "equals": "x"}}
     assert group_constraints(GROUP, None, "/dirs/d") == inherited
     assert group_constraints(GROUP, {"files.a": {}}, "/dirs/d") == inherited
@@ -55,7 +55,7 @@ def test_a_group_narrows_and_adds() -> None:
     ],
 )
 def test_a_group_widens_nothing(given: dict[str, Any], name: str) -> None:
-    # ENT-155: the language is that of the model (MOD-60 to 63), and the type's bounds hold
+    # ENT-155: the rules for constraints in the model (MOD-60 to 63) hold, and so do the constraints of the type
     with pytest.raises(InvalidAttribute) as caught:
         group_constraints(GROUP, given, "/dirs/d")
     assert caught.value.arguments["name"] == name

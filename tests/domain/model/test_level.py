@@ -1,4 +1,4 @@
-"""What clients may say on a level, and what a replacement keeps."""
+"""Which attributes clients may send for one level of the model, and which a replacement keeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def version(**attributes: Any) -> Level:
 
 
 def test_read_only_garbage_is_dropped() -> None:
-    # ENT-15, P-15/35: whatever the value is, and ids are left to be compared
+    # ENT-15, P-15/35: with any value; ids stay, because they are compared later
     given = {"self": 42, "xid": [], "filescount": "x", "files": None, "filesurl": 1, "epoch": "y", "dirid": 42}
     assert model().groups["dirs"].level.accept(given) == {"dirid": 42}
     registry = {"registryid": 7, "specversion": 2, "model": {}, "modelsource": {}, "capabilities": 1, "dirs": {}}
@@ -33,7 +33,7 @@ def test_read_only_garbage_is_dropped() -> None:
 
 
 def test_a_version_drops_what_servers_set() -> None:
-    # ENT-15, ENT-150: navigation of the Resource included, because a client sends back what it read
+    # ENT-15, ENT-150: including `metaurl` and `versions`, because clients send back what they have read
     names = ["isdefault", "formatvalidated", "compatibilityvalidatedreason", "metaurl", "meta", "versions", "file"]
     assert version().accept(dict.fromkeys(names, "x") | {"fileurl": "u", "name": None}) == {
         "fileurl": "u",
@@ -42,7 +42,7 @@ def test_a_version_drops_what_servers_set() -> None:
 
 
 def test_read_only_members_are_dropped_at_every_depth() -> None:
-    # ENT-15: in objects, items, map values, behind a star and behind ifvalues
+    # ENT-15: in objects, array items, map values, attributes under `*` and siblings under `ifvalues`
     secret = {"type": "object", "attributes": {"ro": {"type": "string", "readonly": True}, "rw": {"type": "any"}}}
     level = version(
         o=secret,
@@ -59,7 +59,7 @@ def test_read_only_members_are_dropped_at_every_depth() -> None:
 
 
 def test_equal_numbers_in_any_notation() -> None:
-    # TRAP-1, MOD-24: integers have digits only; equal numbers match the same enum and switch the same siblings on
+    # TRAP-1, MOD-24: integers become digits only; equal numbers match the same enum and activate the same siblings
     switched = {"100": {"siblingattributes": {"c": {"type": "string"}}}}
     level = version(
         i={"type": "integer", "enum": [100]}, d={"type": "decimal", "ifvalues": switched}, n={"type": "integer"}
@@ -73,7 +73,7 @@ def test_equal_numbers_in_any_notation() -> None:
 
 
 def test_a_replacement_keeps_what_clients_cannot_set() -> None:
-    # ENT-15: a stored value of a read-only attribute outlives a PUT; server-set names are not the level's business
+    # ENT-15: a PUT keeps the stored value of a read-only attribute; other code handles attributes that the server sets
     level = version(a={"type": "string", "readonly": True}, b={"type": "string"})
     assert level.readonly_values({"a": "x", "b": "y", "epoch": 3, "self": "u", "isdefault": True}) == {"a": "x"}
     meta = model().groups["dirs"].resources["files"].meta
@@ -81,7 +81,8 @@ def test_a_replacement_keeps_what_clients_cannot_set() -> None:
 
 
 def test_serialization_order() -> None:
-    # SER-12: the model's order, siblings beside their switch, extensions by name, then document and navigation
+    # SER-12: the order of the model, siblings next to their `ifvalues` attribute, extensions by name, then document and
+    # navigation
     level = version(
         p={"type": "string", "ifvalues": {"x": {"siblingattributes": {"q": {"type": "any"}}}}},
         r={"type": "string"},
@@ -96,7 +97,7 @@ def test_serialization_order() -> None:
 
 
 def test_complete_is_in_serialization_order() -> None:
-    # SER-12: what `complete` gives back needs no sorting
+    # SER-12: the result of `complete` needs no sorting
     level = version(**{"*": {"type": "any"}})
     times = {"modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
     given = {"zz": 1, "labels": {"b": "", "a": ""}, **times, "ancestorid": "1", "versionid": "1", "fileid": "f"}
@@ -107,7 +108,7 @@ def test_complete_is_in_serialization_order() -> None:
 
 @pytest.mark.parametrize(("length", "fits"), [(4092, True), (4093, False)])
 def test_names_and_values_fit_in_a_header(length: int, fits: bool) -> None:
-    # ENT-13: 4096 bytes, not characters, for both together
+    # ENT-13: name and value together have at most 4096 bytes, not characters
     level = compile_model({"attributes": {"abcd": {"type": "string"}}}).registry
     times = {"modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
     value = "é" * (length // 2) + "x" * (length % 2)
@@ -142,7 +143,7 @@ def test_names_and_values_fit_in_a_header(length: int, fits: bool) -> None:
     ],
 )
 def test_extensions_fit_in_a_header_too(kind: str | dict[str, Any], value: Any, path: str) -> None:
-    # ENT-13: by the name that each has; whatever `*` lets through, each scalar counts with the name nearest above it
+    # ENT-13: in any value that `*` allows, each scalar counts together with the nearest name above it
     level = compile_model({"attributes": {"*": {"type": kind} if isinstance(kind, str) else kind}}).registry
     given = {"registryid": "r", "modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
     with pytest.raises(InvalidAttribute, match="4096") as problem:
@@ -154,7 +155,7 @@ def test_extensions_fit_in_a_header_too(kind: str | dict[str, Any], value: Any, 
     "value", ["x" * 4092, {"ab": "x" * 4094}, {"a": {"b": ["x" * 4095] * 9}}, [None, True, 1, "é" * 2046]]
 )
 def test_extensions_may_be_as_long_as_a_header(value: Any) -> None:
-    # ENT-13: each scalar by itself, so that all together may be longer; a declared `any` takes whole documents
+    # ENT-13: the limit is per scalar, so a whole value may be longer; a declared `any` has no limit
     level = compile_model({"attributes": {"*": {"type": "any"}, "document": {"type": "any"}}}).registry
     given = {"registryid": "r", "modifiedat": "2025-01-01T00:00:00Z", "createdat": "2025-01-01T00:00:00Z"}
     done = level.complete({**given, "wide": value, "document": {"text": "x" * 9999}}, "/")
@@ -167,7 +168,7 @@ def test_extensions_may_be_as_long_as_a_header(value: Any) -> None:
     ids=["integers", "decimals", "texts"],
 )
 def test_large_extensions_are_measured_fast(value: list[Any]) -> None:
-    # ENT-13: other writers wait meanwhile. Measured against writing the same as JSON by Python's own encoder
+    # ENT-13: other writers wait during the check. Compared with the time in which Python encodes the value as JSON
     began = thread_time()
     json.JSONEncoder(check_circular=False).encode(value)
     written = thread_time()
@@ -192,7 +193,7 @@ def test_large_extensions_are_measured_fast(value: list[Any]) -> None:
     ],
 )
 def test_documents_are_inlined_by_media_type(contenttype: str | None, form: str) -> None:
-    # MOD-81, MOD-82, ENT-126: parameters and case do not count; contradictions are binary; explicit entries win
+    # MOD-81, MOD-82, ENT-126: parameters and case are ignored; contradictory entries mean binary; explicit entries win
     typemap = {
         "text/x*": "string",
         "text/c*": "json",
@@ -207,8 +208,8 @@ def test_documents_are_inlined_by_media_type(contenttype: str | None, form: str)
 @pytest.mark.parametrize(
     ("name", "level"),
     [
-        ("xregcorrelationid", version(**{"*": {"type": "any"}})),  # EV-32: the header of answers would be there twice
-        ("subscriptions", compile_model({"attributes": {"*": {"type": "any"}}}).registry),  # HTTP-4: a path of ours
+        ("xregcorrelationid", version(**{"*": {"type": "any"}})),  # EV-32: the response would have this header twice
+        ("subscriptions", compile_model({"attributes": {"*": {"type": "any"}}}).registry),  # HTTP-4: a reserved path
     ],
 )
 def test_no_extension_takes_a_name_of_ours(name: str, level: Level) -> None:

@@ -1,4 +1,4 @@
-"""A model that takes the name of a stored extension for itself is refused: its value would get lost (ENT-18)."""
+"""A model that takes the name of a stored extension is refused, because the stored value would be lost (ENT-18)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANY = {"*": {"type": "any"}}
 
 
 def model(documents: bool = False, notes: bool = False, boxes: bool = False) -> dict[str, Any]:
-    """Everything takes extensions. documents: files have them. notes, boxes: further types of Resources and Groups."""
+    """Returns a model with extensions at each level; `documents` is for files, `notes` and `boxes` add types."""
     resources: dict[str, Any] = {"files": {"singular": "file", "hasdocument": documents, "attributes": ANY}}
     if notes:
         resources["notes"] = {"singular": "note"}
@@ -40,7 +40,7 @@ def model(documents: bool = False, notes: bool = False, boxes: bool = False) -> 
 def test_no_model_takes_the_name_of_a_stored_extension(
     xid: str, name: str, value: Any, change: dict[str, bool]
 ) -> None:
-    # ENT-18, MOD-93: refused and named, whether or not the same request patches the entity; once it is gone, accepted
+    # ENT-18, MOD-93: the error names the extension, also if the same request patches the entity; without it, accepted
     made = MemoryRegistry(model())
     made.put(V1, {})
     made.patch(xid, {name: value})
@@ -58,7 +58,7 @@ def test_no_model_takes_the_name_of_a_stored_extension(
 
 
 def test_a_replacement_in_the_same_request_clears_the_way() -> None:
-    # ENT-20, MOD-94: what is replaced no longer has the extension
+    # ENT-20, MOD-94: the replaced entity no longer has the extension
     made = MemoryRegistry(model())
     made.put(V1, {"file": "mine"})
     files = {"f": {"versions": {"v1": {"name": "n"}}}}
@@ -67,7 +67,7 @@ def test_a_replacement_in_the_same_request_clears_the_way() -> None:
 
 
 def test_what_keeps_its_name_stays() -> None:
-    # ENT-18: an extension whose name nothing takes is no obstacle
+    # ENT-18: an extension whose name the new model does not define is no conflict
     made = MemoryRegistry(model())
     made.put(V1, {"other": "mine", "filed": "x"})
     made.model(model(documents=True, notes=True, boxes=True))

@@ -1,4 +1,4 @@
-"""What holds for every value."""
+"""Properties that hold for every value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from annals.domain.values import timestamps
 from annals.domain.values.json_text import dumps, loads
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "o", "m", "x_1", "X", "labels", "name"])
-# As JSON texts are read: integers beyond 64 bits are Decimals.
+# As the JSON reader returns them: integers beyond 64 bits are Decimals.
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(min_value=2**63).map(Decimal)
 SCALARS = st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner), max_leaves=8)
@@ -59,7 +59,7 @@ MOMENTS = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=OFFSET
 
 @given(st.dictionaries(NAMES, VALUES))
 def test_completing_twice_changes_nothing(attributes: dict[str, Any]) -> None:
-    # ENT-20, MOD-10: what is stored is complete, so a later check of it finds nothing to do
+    # ENT-20, MOD-10: stored attributes are complete, so a later check changes nothing
     given_ = LEVEL.accept(attributes) | IDS
     try:
         done = LEVEL.complete(given_, "/dirs/d")
@@ -73,16 +73,16 @@ def test_completing_twice_changes_nothing(attributes: dict[str, Any]) -> None:
 
 @given(MOMENTS, st.text("0123456789", max_size=12))
 def test_timestamps_are_the_same_instant_in_utc(moment: datetime, digits: str) -> None:
-    # SER-11, ENT-61: RFC 3339 with Z, the digits as given, the instant kept
+    # SER-11, ENT-61: RFC 3339 with Z, with the fraction digits as given, the same instant
     sent = moment.replace(microsecond=0).isoformat()
     if digits:
         sent = f"{sent[:19]}.{digits}{sent[19:]}"
-    kept = to_utc(sent)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", kept)
-    assert kept[19:-1] == (f".{digits}" if digits else "")
-    assert datetime.fromisoformat(kept[:19]).replace(tzinfo=UTC) == moment.replace(microsecond=0)
-    assert to_utc(kept) == kept
-    assert timestamps.instant_key(kept) == timestamps.instant_key(to_utc(kept[:-1] + "+00:00"))
+    converted = to_utc(sent)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", converted)
+    assert converted[19:-1] == (f".{digits}" if digits else "")
+    assert datetime.fromisoformat(converted[:19]).replace(tzinfo=UTC) == moment.replace(microsecond=0)
+    assert to_utc(converted) == converted
+    assert timestamps.instant_key(converted) == timestamps.instant_key(to_utc(converted[:-1] + "+00:00"))
 
 
 @given(
@@ -91,6 +91,6 @@ def test_timestamps_are_the_same_instant_in_utc(moment: datetime, digits: str) -
     | st.floats(allow_nan=False, allow_infinity=False)
 )
 def test_numbers_have_one_string_form(number: int | float | Decimal) -> None:
-    # MOD-24: JSON text of the same number
+    # MOD-24: the string form is JSON text of the same number
     assert Decimal(string_form(number)) == Decimal(str(number))
     loads(string_form(number))

@@ -1,1 +1,1 @@
-"""What events say of an entity besides its values."""
+"""The data of an entity in events in addition to its attributes."""

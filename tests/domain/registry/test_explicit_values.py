@@ -1,4 +1,4 @@
-"""Which values of a Version are defaults: kept in private as writes, new models and restorations go on."""
+"""Marks of the values of a Version that are defaults: private data that writes, new models and restores maintain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def marks(registry: MemoryRegistry) -> Any:
 
 
 def test_a_write_distinguishes_defaults_from_explicit_values(registry: MemoryRegistry) -> None:
-    # MS-16: what clients sent can be told from what L1 filled in
+    # MS-16: the marks distinguish values that clients sent from defaults that the server added
     given = {**CE, "envelopemetadata": {"id": {"required": True}, "subject": {}, "ext": {"value": "x"}}}
     registry.put(M, given)
     assert marks(registry) == {
@@ -36,8 +36,8 @@ def test_a_write_distinguishes_defaults_from_explicit_values(registry: MemoryReg
         }
     }
     version = registry.get(f"{M}/versions/1")
-    said = explicit_values(version.attributes, version.private[DEFAULT_MARKS])
-    assert said["envelopemetadata"] == given["envelopemetadata"]
+    explicit = explicit_values(version.attributes, version.private[DEFAULT_MARKS])
+    assert explicit["envelopemetadata"] == given["envelopemetadata"]
     assert registry.get(M).private.get(DEFAULT_MARKS) is None
 
 
@@ -47,14 +47,14 @@ def test_what_has_no_defaults_keeps_no_marks(registry: MemoryRegistry) -> None:
 
 
 def test_a_patch_keeps_the_marks_of_what_it_leaves(registry: MemoryRegistry) -> None:
-    # MS-16: a merge states what it names and nothing else
+    # MS-16: a PATCH makes only the values explicit that it contains
     registry.put(M, {**CE, "envelopemetadata": {"subject": {}}, "protocol": "NATS", "protocoloptions": {"headers": []}})
     registry.patch(M, {"protocol": "AMQP/1.0", "protocoloptions": {"header": {"durable": False}}})
     header = {"priority": True, "first-acquirer": True, "delivery-count": True}
-    kept = {"envelopemetadata": {"subject": {"type": True, "required": True}}}
-    assert marks(registry) == {**kept, "protocoloptions": {"header": header}}
+    unchanged = {"envelopemetadata": {"subject": {"type": True, "required": True}}}
+    assert marks(registry) == {**unchanged, "protocoloptions": {"header": header}}
     registry.patch(M, {"name": "n"})
-    assert marks(registry) == {**kept, "protocoloptions": {"header": header}}
+    assert marks(registry) == {**unchanged, "protocoloptions": {"header": header}}
     registry.patch(M, {"envelope": None, "envelopemetadata": None})
     assert marks(registry) == {"protocoloptions": {"header": header}}
     registry.put(M, {"name": "n"})
@@ -62,15 +62,16 @@ def test_a_patch_keeps_the_marks_of_what_it_leaves(registry: MemoryRegistry) -> 
 
 
 def test_an_unchanged_response_sent_back_states_nothing(registry: MemoryRegistry) -> None:
-    # MS-16: a default that a client has read is not its own; what it changes is, and so is all that it writes unread
+    # MS-16: a default that a client read and sends back stays a default; a value that it changes is explicit, and so
+    # are all values of a client that did not read first
     registry.put(M, {**CE, "envelopemetadata": {"subject": {}, "time": {}, "id": {"type": "string"}}})
-    shown = registry.get(f"{M}/versions/1").attributes
+    attributes = registry.get(f"{M}/versions/1").attributes
     before = marks(registry)
-    registry.put(M, shown)
+    registry.put(M, attributes)
     assert marks(registry) == before
-    shown = registry.get(f"{M}/versions/1").attributes
-    metadata = {**shown["envelopemetadata"], "subject": {"type": "uritemplate", "required": True}, "source": {}}
-    registry.put(M, {**shown, "envelopemetadata": metadata})
+    attributes = registry.get(f"{M}/versions/1").attributes
+    metadata = {**attributes["envelopemetadata"], "subject": {"type": "uritemplate", "required": True}, "source": {}}
+    registry.put(M, {**attributes, "envelopemetadata": metadata})
     assert marks(registry) == {
         "envelopemetadata": {
             "subject": {"type": True},
@@ -108,26 +109,27 @@ def test_restoring_brings_marks_back(registry: MemoryRegistry) -> None:
 
 
 @pytest.mark.parametrize("nested", [True, False], ids=["versions", "top level"])
-def test_what_another_registry_filled_in_is_no_statement(registry: MemoryRegistry, nested: bool) -> None:
-    # MS-16: what an answer of another registry shows as the model would fill it in counts as a default, and only that
+def test_defaults_of_another_registry_stay_defaults(registry: MemoryRegistry, nested: bool) -> None:
+    # MS-16: in a copied response of another registry, a value that equals a default of the model counts as a default;
+    # without the attributes that only responses have, all values are explicit
     registry.put(M, {**CE, "envelopemetadata": {"subject": {"required": True}, "time": {}, "ext": {"value": "x"}}})
-    shown, before = registry.get(f"{M}/versions/1").attributes, marks(registry)
-    answer = {**shown, "xid": f"{M}/versions/1"}
+    attributes, before = registry.get(f"{M}/versions/1").attributes, marks(registry)
+    copied = {**attributes, "xid": f"{M}/versions/1"}
     other = MemoryRegistry(default_source())
-    other.put(M, {"versions": {"1": answer}} if nested else {**answer, "xid": M})
+    other.put(M, {"versions": {"1": copied}} if nested else {**copied, "xid": M})
     assert marks(other) == before
-    assert other.get(f"{M}/versions/1").attributes == shown
-    written = {name: value for name, value in shown.items() if name not in ("modifiedat", "createdat", "epoch")}
+    assert other.get(f"{M}/versions/1").attributes == attributes
+    written = {name: value for name, value in attributes.items() if name not in ("modifiedat", "createdat", "epoch")}
     third = MemoryRegistry(default_source())
     third.put(M, {"versions": {"1": {**written, "xid": f"{M}/versions/1"}}})
     assert marks(third) is None
 
 
 def test_defaults_of_a_group_come_before_those_of_the_model(registry: MemoryRegistry) -> None:
-    # MS-16, SC-05: what the Group would fill in is a default in an answer, another value is not
+    # MS-16, SC-05: in a copied response, only a value that equals the default of the Group is a default
     registry.put("/schemagroups/g", {"constraints": {"schemas.format": {"default": "Text/1"}}})
-    answer = {"xid": "/x", "modifiedat": "2020-01-01T00:00:00Z", "format": "Text/1"}
-    registry.put("/schemagroups/g/schemas/s", {"versions": {"1": answer}})
-    registry.put("/schemagroups/g/schemas/t", {"versions": {"1": {**answer, "format": "Text/2"}}})
+    copied = {"xid": "/x", "modifiedat": "2020-01-01T00:00:00Z", "format": "Text/1"}
+    registry.put("/schemagroups/g/schemas/s", {"versions": {"1": copied}})
+    registry.put("/schemagroups/g/schemas/t", {"versions": {"1": {**copied, "format": "Text/2"}}})
     assert registry.get("/schemagroups/g/schemas/s/versions/1").private[DEFAULT_MARKS] == {"format": True}
     assert DEFAULT_MARKS not in registry.get("/schemagroups/g/schemas/t/versions/1").private

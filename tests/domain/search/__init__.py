@@ -1,1 +1,1 @@
-"""The searches that queries ask for: words, texts, ranks."""
+"""Searches: queries, words, texts, ranks."""

@@ -1,1 +1,1 @@
-"""Which subscriptions an event matches."""
+"""Matching of events against subscriptions."""

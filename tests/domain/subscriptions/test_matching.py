@@ -1,4 +1,4 @@
-"""Which of many subscriptions match: never other ones than trying each of them gives."""
+"""The index of subscriptions finds the same matches as trying each subscription."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ INTERESTS = st.builds(
 
 @given(st.lists(INTERESTS, max_size=6), st.lists(EVENTS, max_size=4))
 def test_candidates_leave_nothing_out(interests: list[SubscriptionInterest], events: list[ContextAttributes]) -> None:
-    # the same as trying all of them, for each event
+    # for each event, the result is the same as that of trying all interests
     index = SubscriptionIndex[int]()
     for key, interest in enumerate(interests):
         index.put(key, interest)
@@ -75,16 +75,16 @@ def test_candidates_leave_nothing_out(interests: list[SubscriptionInterest], eve
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.none() | INTERESTS), max_size=12), EVENTS)
 def test_interests_come_and_go(steps: list[tuple[int, SubscriptionInterest | None]], event: ContextAttributes) -> None:
-    # one takes the place of another, and nothing is left of what was removed
-    index, kept = SubscriptionIndex[int](), dict[int, SubscriptionInterest]()
+    # a new interest replaces the one with the same key, and removed ones leave nothing in the index
+    index, current = SubscriptionIndex[int](), dict[int, SubscriptionInterest]()
     for key, interest in steps:
         if interest is None:
             index.remove(key)
-            kept.pop(key, None)
+            current.pop(key, None)
         else:
             index.put(key, interest)
-            kept[key] = interest
-    assert set(index.matches(event)) == {key for key, interest in kept.items() if interest.matches(event)}
+            current[key] = interest
+    assert set(index.matches(event)) == {key for key, interest in current.items() if interest.matches(event)}
     for key in range(4):
         index.remove(key)
     assert vars(index) == vars(SubscriptionIndex[int]())
@@ -101,7 +101,7 @@ def test_interests_come_and_go(steps: list[tuple[int, SubscriptionInterest | Non
     ],
 )
 def test_few_of_many_are_tried(filters: Callable[[int], Any]) -> None:
-    # an event is tried against those that may want it only
+    # an event is tried only against the filters that may match it
     tried: list[int] = []
     index = SubscriptionIndex[int]()
     for number in range(1000):
@@ -128,7 +128,7 @@ def test_source_and_types() -> None:
 
 
 class Watched(dict[str, str]):
-    """An event that remembers which attributes were read."""
+    """An event that records which attributes were read."""
 
     def __init__(self, **attributes: str) -> None:
         super().__init__(attributes)

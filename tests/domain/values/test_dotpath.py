@@ -1,4 +1,4 @@
-"""Dot notation, both ways."""
+"""Dot notation: parsing and writing."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_parse(text: str, steps: tuple[str | int, ...]) -> None:
     "text", ["", ".", "a.", "a..b", "a[", "a[x]", "a['b", "a['b']c", "a]", "[-1]", "[^]", "[1:]", "a.*", "a[*]"]
 )
 def test_other_text_is_refused(text: str) -> None:
-    # FLAG-71: the editing forms belong to clients, wildcards to filters
+    # FLAG-71: the forms for editing are for clients only, wildcards for filters only
     with pytest.raises(ValueError):
         dot_path.parse(text)
 
 
 def test_wildcards_are_for_those_who_ask() -> None:
-    # FLAG-70: `['*']` is a name even there
+    # FLAG-70: `['*']` is a name also where wildcards are allowed
     steps = dot_path.parse("a.*.b[*]['*']", wildcards=True)
     assert steps == ("a", PathWildcard.MEMBER, "b", PathWildcard.ITEM, "*")
     assert dot_path.text(steps) == "a.*.b[*]['*']"
@@ -48,12 +48,12 @@ def test_wildcards_are_for_those_who_ask() -> None:
 
 @given(st.lists(st.text(min_size=1) | st.integers(min_value=0), min_size=1))
 def test_text_is_parsed_back(steps: list[str | int]) -> None:
-    # FLAG-71: what errors name can be used as a path again, whatever the names
+    # FLAG-71: a path in an error message can be parsed again, whatever the names
     assert dot_path.parse(dot_path.text(steps)) == tuple(steps)
 
 
 def test_find() -> None:
-    # FLAG-71: a path ends at a value or nowhere
+    # FLAG-71: a path leads to a value or to None
     value = {"a": [{"b.c": 5}]}
     assert dot_path.find(value, ("a", 0, "b.c")) == 5
     assert dot_path.find(value, ("a", 1)) is None

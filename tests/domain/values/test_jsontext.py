@@ -1,4 +1,4 @@
-"""JSON text in and out: numbers keep every digit that was sent (SER-13)."""
+"""Reading and writing JSON text: numbers keep every digit that was sent (SER-13)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_types(value: Json) -> Json:
 @given(values, st.booleans())
 @example(loads("[999999999999999999, 9007199254740993, 1234567890123456789, -1.0, 1e22]"), True)
 def test_text_in_the_form_of_most_programs_is_read_as_any_other(value: Json, is_compact: bool) -> None:
-    # bytes may take a faster way than characters
+    # bytes may go to a faster parser than characters
     text = dumps(value) if is_compact else dumps(value).replace(b":", b": ")
     assert with_types(loads(text)) == with_types(loads(text.decode()))
 
@@ -70,7 +70,7 @@ def accepts(text: bytes) -> bool:
     return True
 
 
-# A text that is almost JSON: one byte of it is another, or is missing
+# A text that is almost JSON: one byte is replaced or missing
 @given(values, st.integers(0, 40), st.sampled_from([b"", b" ", b"1", b'"', b",", b"{", b"]", b"\\", b"\xff", b"\x00"]))
 def test_is_json_accepts_what_the_exact_reader_does(value: Json, index: int, byte: bytes) -> None:
     text = dumps(value)

@@ -1,1 +1,1 @@
-"""Two or more served registries with links between them, which are killed, cut off and promoted."""
+"""Tests of two or more served registries with links between them, which are killed, disconnected and promoted."""

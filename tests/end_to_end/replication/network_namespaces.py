@@ -1,6 +1,6 @@
-"""Network namespaces: a registry runs in its own, over a connection that can silently lose all packets.
+"""Network namespaces, one for each registry, with a line to the tests that can silently lose all packets.
 
-Nothing of a cut shows but silence: connections, addresses and routes stay, and TCP waits longer with every attempt.
+While a line is cut, connections, addresses and routes stay, no error is reported, and TCP retries at longer intervals.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import pytest
 
 from tests.support.registries.restarted import Location
 
-#: Set aside for trying out networks (RFC 2544): the first half is cut, by the second one tests look on meanwhile.
+#: Reserved for network tests (RFC 2544). Registries use the first half, which can be cut; tests use the second half.
 _ADDRESSES: Final = "198.18.0.0/15"
 _HALVES: Final = ("198.18", "198.19")
-#: Of the namespace that the tests run in, on every line; those that end here are told apart by their other end.
+#: The last byte of the tests' own addresses, the same on every line: lines differ by the address of their other end.
 _HERE: Final = 1
-#: The device of a line inside a namespace; that outside has the number of the namespace behind it.
+#: The device of a line inside a namespace. Outside, its name is followed by the number of the namespace.
 _DEVICE: Final = "annals"
-#: A device that nobody has: what is sent to it is lost on the way.
-_NOBODY: Final = "02:00:00:00:00:00"
-#: A registry that runs where the tests do, for those in namespaces; it may be served once there is one of them.
+#: A link-layer address of no device: packets to it are lost.
+_NO_DEVICE: Final = "02:00:00:00:00:00"
+#: The location of a registry in the namespace of the tests. It can start as soon as there is one other namespace.
 _ADDRESS: Final = f"{_HALVES[0]}.0.{_HERE}"
 HERE: Final = Location(_ADDRESS, _ADDRESS, _ADDRESS, reaches=_ADDRESSES)
 
 
 class Namespace:
-    """A network namespace with a line to the one that the tests run in. place: a registry's in it."""
+    """A network namespace with a line to the namespace of the tests. place: the location of a registry in it."""
 
     def __init__(self, process: int, number: int) -> None:
-        """process: one that runs in it. number: which no other namespace has."""
+        """process: a process id in the namespace. number: unique for each namespace."""
         self._within = ("nsenter", f"--net=/proc/{process}/ns/net")
         self._device = f"{_DEVICE}{number}"
         self._there = [f"{half}.{number >> 8}.{number & 255}" for half in _HALVES]
@@ -41,17 +41,17 @@ class Namespace:
         self.place = Location(host, near, listens="0.0.0.0", reaches=_ADDRESSES, within=self._within)
 
     def cut(self) -> None:
-        """Has all be lost that goes over the line from now on, in both directions."""
-        _ip(f"neigh replace {self._there[0]} lladdr {_NOBODY} nud permanent dev {self._device}")
-        _ip(f"neigh replace {HERE.host} lladdr {_NOBODY} nud permanent dev {_DEVICE}", within=self._within)
+        """Drops all packets on the line, in both directions, from now on."""
+        _ip(f"neigh replace {self._there[0]} lladdr {_NO_DEVICE} nud permanent dev {self._device}")
+        _ip(f"neigh replace {HERE.host} lladdr {_NO_DEVICE} nud permanent dev {_DEVICE}", within=self._within)
 
     def mend(self) -> None:
-        """Has it arrive again."""
+        """Delivers packets again."""
         _ip(f"neigh delete {self._there[0]} dev {self._device}")
         _ip(f"neigh delete {HERE.host} dev {_DEVICE}", within=self._within)
 
     def _join(self) -> None:
-        """Gives both ends of the line their addresses."""
+        """Sets the addresses of both ends of the line."""
         here = [f"{half}.0.{_HERE}" for half in _HALVES]
         ends = [(self._device, here, self._there, ()), (_DEVICE, self._there, here, self._within)]
         for device, own, other, within in ends:
@@ -61,7 +61,7 @@ class Namespace:
 
 @contextmanager
 def namespaces(count: int) -> Iterator[list[Namespace]]:
-    """Namespaces that end with the block. Skips the test where there can be none."""
+    """Namespaces that are removed after the block. Skips the test if the system does not allow namespaces."""
     with ExitStack() as stack:
         yield [stack.enter_context(_namespace()) for _ in range(count)]
 
@@ -71,7 +71,7 @@ def _namespace() -> Iterator[Namespace]:
     for program, package in (("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")):
         if shutil.which(program) is None:
             pytest.skip(f"no {program}: apt-get install {package}, or put {program} on PATH")
-    # A namespace lasts as long as somebody is in it: this one for as long as the tests, even when they are killed.
+    # A namespace exists as long as a process runs in it. `cat` ends with the tests, even if they are killed.
     pipe = subprocess.PIPE
     with subprocess.Popen(["unshare", "--net", "cat"], stdin=pipe, stdout=pipe, stderr=pipe) as holder:
         try:
@@ -95,9 +95,9 @@ def _joined(holder: subprocess.Popen[bytes]) -> Namespace:
 
 
 def _connect(process: int) -> int:
-    """Lays a line to the namespace of a process; gives a number that it shares with no other one.
+    """Creates a line to the namespace of a process; returns a unique number.
 
-    Several runs of tests share a machine: the kernel gives a name away once, so the first one to ask has the number.
+    Several test runs may share a machine: the kernel creates a device name only once, so the first run gets the number.
     """
     for number in range(_HERE + 1, 1 << 16):
         made = _run(f"link add {_DEVICE}{number} type veth peer name {_DEVICE} netns {process}\n", ())
@@ -108,8 +108,8 @@ def _connect(process: int) -> int:
     raise AssertionError("there are as many namespaces as addresses")
 
 
-def _unavailable(said: str) -> NoReturn:
-    pytest.skip(f"no network namespaces: they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN ({said.strip()})")
+def _unavailable(reason: str) -> NoReturn:
+    pytest.skip(f"no network namespaces: they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN ({reason.strip()})")
 
 
 def _ip(*commands: str, within: tuple[str, ...] = ()) -> None:

@@ -1,7 +1,7 @@
-"""Registries and wires that fail while a log is followed: nothing is lost, nothing is there twice.
+"""Registries and connections that fail while a replica follows a log: no event is lost or recorded twice.
 
-LEG-912: what comes twice or late does no harm. LEG-913: after a full look both ends hold the same.
-`ANNALS_TEST_BEHIND` sets how many events a replica is behind that starts late.
+LEG-912: duplicate and late data is harmless. LEG-913: after a full pull both registries have the same contents.
+`ANNALS_TEST_BEHIND` sets the number of events that a replica lacks when it starts late.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tests.end_to_end.replication.unreliable_proxy import Wire, wire
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, wait_until_equal_logs
 
-#: How a log comes over, and the database of the primary.
-_ROADS = [("pull", "postgresql"), ("events", "sqlite"), ("push", "sqlite")]
-#: Events that a replica is behind, and seconds that it may take for them.
-_FAR = int(os.environ.get("ANNALS_TEST_BEHIND", "20000"))
-_LONG = 120 + _FAR / 200
+#: Mode of the link, and database of the primary.
+_MODES = [("pull", "postgresql"), ("events", "sqlite"), ("push", "sqlite")]
+#: Number of events that a replica lacks, and seconds in which it has to copy them.
+_BEHIND = int(os.environ.get("ANNALS_TEST_BEHIND", "20000"))
+_SECONDS = 120 + _BEHIND / 200
 
 
-@pytest.fixture(params=_ROADS, ids="-".join)
+@pytest.fixture(params=_MODES, ids="-".join)
 def mode_and_databases(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """A mode, and URLs of databases by the name of the registry that has them."""
+    """A link mode, and database URLs by registry name."""
     mode, database = request.param
     return mode, {"a": request.getfixturevalue("postgres_url")} if database == "postgresql" else {}
 
 
 def join(a: Registry, b: Registry, mode: str, a_url: str | None = None, b_url: str | None = None) -> None:
-    """Has b follow a. a_url, b_url: where each is for the other."""
+    """Makes b follow a. a_url, b_url: the URL at which each is reached by the other."""
     if mode == "push":
         b.link("log", a_url or a.url, mode="receive")
         a.link("log", b_url or b.url, mode="push", interval=5)
@@ -48,7 +48,7 @@ def join(a: Registry, b: Registry, mode: str, a_url: str | None = None, b_url: s
 
 
 def a_version(registry: Registry, number: int) -> str:
-    """Writes one of many Versions; the id of the interaction."""
+    """Writes one of many Versions; returns the id of the interaction."""
     return registry.write(f"g{number % 7}/s{number % 11}/{number}", schema="x" * (number % 900))
 
 
@@ -56,9 +56,9 @@ def a_version(registry: Registry, number: int) -> str:
 def writing(
     registry: Registry, write: Callable[[Registry, int], str] = a_version, pause: float = 0.0
 ) -> Iterator[list[str]]:
-    """Writes to a registry all the while, whether it is there or not; what it confirmed: ids of interactions.
+    """Writes continuously, also while the registry is down; yields the ids of the interactions that it confirmed.
 
-    write: another write, by its number; gives what is to be kept of it. pause: seconds between two.
+    write: makes the write with a number; its result is added to the list. pause: seconds between two writes.
     """
     done: list[str] = []
     over = Event()
@@ -82,7 +82,7 @@ def writing(
 
 
 def complete(a: Registry, b: Registry, done: list[str], seconds: float = 60.0) -> None:
-    """Both hold the same, which is all that was confirmed, each once; and the replica's log is in order."""
+    """Checks that both logs are equal and have every confirmed interaction once, and verifies the replica's log."""
     wait_until_equal_logs(a, b, seconds=seconds)
     found = b.ids()
     assert len(found) == len(set(found))
@@ -90,8 +90,8 @@ def complete(a: Registry, b: Registry, done: list[str], seconds: float = 60.0) -
     b.verified()
 
 
-def _grows(number: Callable[[], int], beyond: float | None = None, seconds: float = 30.0) -> None:
-    """Returns once a number is beyond one, by default the one that it is now."""
+def _wait_until_exceeds(number: Callable[[], int], beyond: float | None = None, seconds: float = 30.0) -> None:
+    """Returns once a number exceeds a limit, by default its present value."""
     known = number() if beyond is None else beyond
     until(lambda: number() > known, seconds)
 
@@ -101,7 +101,7 @@ def _grows(number: Callable[[], int], beyond: float | None = None, seconds: floa
 def test_a_killed_replica_loses_and_repeats_nothing(
     tmp_path: Path, mode_and_databases: tuple[str, dict[str, Any]]
 ) -> None:
-    """LEG-910: what is recorded is whole interactions, wherever the replica ends."""
+    """LEG-910: a replica records whole interactions, whenever it is killed."""
     mode, databases = mode_and_databases
     moments = random.Random(f"replica {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b):
@@ -112,7 +112,7 @@ def test_a_killed_replica_loses_and_repeats_nothing(
                 time.sleep(moments.uniform(0.05, 1.2))
                 b.kill()
                 b.start()
-            _grows(lambda: b.head()["position"])
+            _wait_until_exceeds(lambda: b.head()["position"])
         complete(a, b, done)
 
 
@@ -121,7 +121,7 @@ def test_a_killed_replica_loses_and_repeats_nothing(
 def test_a_killed_primary_loses_and_repeats_nothing(
     tmp_path: Path, mode_and_databases: tuple[str, dict[str, Any]]
 ) -> None:
-    """LEG-913: what the primary confirmed arrives, however often it starts again."""
+    """LEG-913: all writes that the primary confirmed arrive, however often it is restarted."""
     mode, databases = mode_and_databases
     moments = random.Random(f"primary {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b):
@@ -133,21 +133,21 @@ def test_a_killed_primary_loses_and_repeats_nothing(
                 a.kill()
                 time.sleep(moments.uniform(0, 0.5))
                 a.start()
-                _grows(lambda: len(done))
+                _wait_until_exceeds(lambda: len(done))
         complete(a, b, done)
         a.verified()
 
 
-def _cut(found: Wire, seconds: float) -> None:
-    found.cut()
+def _cut(proxy: Wire, seconds: float) -> None:
+    proxy.cut()
     time.sleep(seconds)
-    found.mend()
+    proxy.mend()
 
 
-def _silence(found: Wire, seconds: float) -> None:
-    found.silent = True
+def _silence(proxy: Wire, seconds: float) -> None:
+    proxy.silent = True
     time.sleep(seconds)
-    found.silent = False
+    proxy.silent = False
 
 
 @pytest.mark.long
@@ -155,7 +155,7 @@ def _silence(found: Wire, seconds: float) -> None:
 def test_replication_survives_cut_silent_and_slow_connections(
     tmp_path: Path, mode_and_databases: tuple[str, dict[str, Any]]
 ) -> None:
-    """LEG-912: whatever becomes of single requests, the next ones find what is missing."""
+    """LEG-912: if requests fail, later ones fetch the missing events."""
     mode, databases = mode_and_databases
     moments = random.Random(f"wire {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b), wire(a.url) as there, wire(b.url) as back:
@@ -171,13 +171,13 @@ def test_replication_survives_cut_silent_and_slow_connections(
             used.cut()
             used.mend()
             used.piece, used.pause = 1 << 16, 0.0
-            _grows(lambda: used.carried)
+            _wait_until_exceeds(lambda: used.carried)
         complete(a, b, done)
 
 
 @pytest.mark.long
 def test_pushes_that_come_twice_and_in_any_order(tmp_path: Path) -> None:
-    """LEG-912: duplicated, late and reordered pieces change nothing; one that is too early is refused."""
+    """LEG-912: duplicate, late and reordered parts of the log change nothing; a part after a gap is refused."""
     chance = random.Random(9)
     with registries(tmp_path, "a", "b") as (a, b):
         a.fill(12, 5)
@@ -196,7 +196,7 @@ def test_pushes_that_come_twice_and_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["pull", "events", "push"])
 def test_a_credential_that_changes(tmp_path: Path, mode: str) -> None:
-    """LEG-901: a link says that it is not let in, and goes on once it is given what lets it in."""
+    """LEG-901: a link with an invalid credential reports the 401, and continues once it has a valid one."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("g/s/1")
         join(a, b, mode)
@@ -217,17 +217,17 @@ def test_a_credential_that_changes(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180 + 3 * _LONG)
+@pytest.mark.timeout(180 + 3 * _SECONDS)
 @pytest.mark.parametrize("mode", ["pull", "push"])
 def test_a_replica_that_starts_far_behind(tmp_path: Path, mode: str, postgres_url: str) -> None:
-    """LEG-913: a full look at the start brings all that there is, killed in the middle of it or not."""
+    """LEG-913: the full pull at the start copies everything, even if the replica is killed during it."""
     with registries(tmp_path, "a", "b", a=postgres_url) as (a, b):
-        size = 499  # of a Group with its schemas and their Versions
-        a.fill(_FAR // (2 * size), size)
-        assert a.head()["position"] >= _FAR - 4 * size
+        size = 499  # schemas of a Group, each with a Version
+        a.fill(_BEHIND // (2 * size), size)
+        assert a.head()["position"] >= _BEHIND - 4 * size
         join(a, b, mode)
         for part in (0.2, 0.6):
-            _grows(lambda: b.head()["position"], part * _FAR, _LONG)
+            _wait_until_exceeds(lambda: b.head()["position"], part * _BEHIND, _SECONDS)
             b.kill()
             b.start()
-        complete(a, b, a.ids(), _LONG)
+        complete(a, b, a.ids(), _SECONDS)

@@ -16,20 +16,20 @@ from annals.api.replication.notifications import MAX_CONCURRENT
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
 
-#: Seconds after which a link would look by itself: longer than any test.
+#: Interval of full pulls in seconds: longer than any test.
 _NEVER = 7 * 86400
 _EVENT = {"specversion": "1.0", "id": "1", "source": "http://a", "type": "io.xregistry.group.created", "subject": "/x"}
 
 
 def subscriptions(registry: Registry) -> list[dict[str, Any]]:
-    """Those that there are."""
+    """All subscriptions of a registry."""
     found: list[dict[str, Any]] = registry.done("GET", "/subscriptions")
     return found
 
 
 @pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
 def test_a_notification_triggers_a_pull(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
-    """LEG-912, LEG-913: all is fetched at the start, and what there is whenever an event comes."""
+    """LEG-912, LEG-913: the link pulls everything at the start, and the present state when an event arrives."""
     databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(2, 5)
@@ -40,14 +40,14 @@ def test_a_notification_triggers_a_pull(tmp_path: Path, primary: str, request: p
             wait_until_equal_logs(a, b)
         a.done("DELETE", "/schemagroups/group0")
         wait_until_equal_logs(a, b)
-        [made] = subscriptions(a)
-        assert (made["sink"], made["status"]["state"]) == (f"{b.url}/-/links/a/events", "active")
-        assert made["status"]["validation"]["state"] == "validated"
+        [subscription] = subscriptions(a)
+        assert (subscription["sink"], subscription["status"]["state"]) == (f"{b.url}/-/links/a/events", "active")
+        assert subscription["status"]["validation"]["state"] == "validated"
         b.verified()
 
 
 def test_a_group_is_not_another_one_that_begins_like_it(tmp_path: Path) -> None:
-    """LEG-911: the Group 5 is heard of by its own subject and by what is below it; 55 is neither."""
+    """LEG-911: the subscription for the Group 5 matches its subject and the subjects below it, but not those of 55."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url, mode="events", interval=_NEVER, scope={"groups": ["/schemagroups/5"]})
         until(lambda: subscriptions(a))
@@ -57,15 +57,15 @@ def test_a_group_is_not_another_one_that_begins_like_it(tmp_path: Path) -> None:
         a.done("PATCH", "/schemagroups/5", {"name": "five"})
         until(lambda: b.done("GET", "/schemagroups/5").get("name") == "five")
         assert list(b.done("GET", "/schemagroups")) == ["5"]
-        [made] = subscriptions(a)
-        preview = a.done("POST", "/-/subscriptions/preview", {"filters": made["filters"], "limit": 1000})
-        heard = {each["subject"] for each in preview["matches"]}
-        assert heard == {f"/schemagroups/5{below}" for below in ("", "/schemas/s", "/schemas/s/versions/1")}
+        [subscription] = subscriptions(a)
+        preview = a.done("POST", "/-/subscriptions/preview", {"filters": subscription["filters"], "limit": 1000})
+        subjects = {each["subject"] for each in preview["matches"]}
+        assert subjects == {f"/schemagroups/5{below}" for below in ("", "/schemas/s", "/schemas/s/versions/1")}
         b.verified()
 
 
 def test_a_subscription_that_is_gone_is_made_again(tmp_path: Path) -> None:
-    """LEG-913: what went by while nothing was told comes with the next look."""
+    """LEG-913: the next pull fetches changes without a notification."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url, mode="events", interval=1)
         [first] = until(lambda: subscriptions(a))
@@ -78,7 +78,7 @@ def test_a_subscription_that_is_gone_is_made_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["deleted", "resting", "promoted"])
 def test_the_subscription_goes_with_the_link(tmp_path: Path, end: str) -> None:
-    """LEG-901: what a link has made elsewhere does not outlive it."""
+    """LEG-901: a link that ends deletes its subscription at the other registry."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url, mode="events")
         until(lambda: subscriptions(a))
@@ -92,7 +92,7 @@ def test_the_subscription_goes_with_the_link(tmp_path: Path, end: str) -> None:
 
 
 def test_the_subscription_stays_while_the_server_is_away(tmp_path: Path) -> None:
-    """LEG-913: whoever starts again goes on with the subscription that there is, after a full look."""
+    """LEG-913: a restarted server makes a full pull, and uses the existing subscription again."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url, mode="events", interval=_NEVER)
         [first] = until(lambda: subscriptions(a))
@@ -106,14 +106,14 @@ def test_the_subscription_stays_while_the_server_is_away(tmp_path: Path) -> None
 
 
 def test_without_a_public_url_the_status_names_the_setting(tmp_path: Path) -> None:
-    """LEG-901: a link that cannot work says why."""
+    """LEG-901: the status of a failing link has the reason."""
     b = Registry(tmp_path / "b")
     del b.settings["ANNALS_PUBLIC_URL"]
     b.start()
     try:
         b.link("a", "http://127.0.0.1:1", mode="events")
-        said = until(lambda: b.status("a").get("error"))
-        assert "ANNALS_PUBLIC_URL" in said
+        error = until(lambda: b.status("a").get("error"))
+        assert "ANNALS_PUBLIC_URL" in error
         assert b.status("a")["state"] == "failing"
     finally:
         b.close()
@@ -122,7 +122,7 @@ def test_without_a_public_url_the_status_names_the_setting(tmp_path: Path) -> No
 _STRUCTURED = {"content-type": "application/cloudevents+json; charset=utf-8"}
 _BATCH = {"content-type": "application/cloudevents-batch+json"}
 _BINARY = {"content-type": "application/json", **{f"ce-{name}": value for name, value in _EVENT.items()}}
-#: Link, headers and body of what is sent to a sink, and the status of the answer.
+#: Link, headers and body of a request to a sink, and the status of the response.
 _SENT: list[tuple[str, dict[str, str], bytes, int]] = [
     ("a", _STRUCTURED, json.dumps(_EVENT).encode(), 202),
     ("a", _STRUCTURED, json.dumps({**_EVENT, "type": "of.somebody.else"}).encode(), 202),
@@ -140,8 +140,8 @@ _SENT: list[tuple[str, dict[str, str], bytes, int]] = [
     ("a", {}, b"", 415),
     ("a", _STRUCTURED, b" " * (1 << 21), 413),
 ]
-#: Link and origin that asks for consent, and whether it gets it.
-_ASKED: list[tuple[str, str | None, bool]] = [
+#: Link, origin that requests consent, and whether the sink consents.
+_CONSENTS: list[tuple[str, str | None, bool]] = [
     ("a", "registry.example", True),
     ("a", "REGISTRY.example", True),
     ("a", "example", False),
@@ -152,39 +152,41 @@ _ASKED: list[tuple[str, str | None, bool]] = [
 
 
 def test_the_sink_consents_and_takes_events(tmp_path: Path) -> None:
-    """LEG-914, SUB-716: a link's sink consents to its own registry only, and takes events from anybody, as they tell
-    nothing."""
+    """LEG-914, SUB-716: a link's sink consents only to the link's registry, and takes events from any client.
+
+    It does not trust their content.
+    """
     scope = {"scope": {"groups": ["/schemagroups/a"]}}
-    with registries(tmp_path, "b") as (b,), b.client(None) as anybody:
+    with registries(tmp_path, "b") as (b,), b.client(None) as client:
         b.link("a", "http://registry.example:1", mode="events", **scope)
         b.link("rests", "http://registry.example:2", mode="events", enabled=False, scope={"groups": ["/x/b"]})
         b.link("pulls", "http://registry.example:3", scope={"groups": ["/x/c"]})
-        for id, origin, consents in _ASKED:
+        for id, origin, consents in _CONSENTS:
             headers = {"webhook-request-origin": origin, "webhook-request-rate": "120"} if origin else {}
-            answer = anybody.options(f"/-/links/{id}/events", headers=headers)
+            answer = client.options(f"/-/links/{id}/events", headers=headers)
             consent = {name: answer.headers.get(f"webhook-allowed-{name}") for name in ("origin", "rate")}
             assert consent == ({"origin": origin, "rate": "*"} if consents else {"origin": None, "rate": None})
             assert (answer.status_code, answer.headers["allow"]) == (200, "POST, OPTIONS")
         for id, headers, body, status in _SENT:
-            answer = anybody.post(f"/-/links/{id}/events", content=body, headers=headers)
+            answer = client.post(f"/-/links/{id}/events", content=body, headers=headers)
             assert answer.status_code == status, (id, headers, body[:80], answer.text)
-        assert anybody.get("/-/links/a/events").status_code == 405
-        assert anybody.get("/-/links/a").status_code == 401
+        assert client.get("/-/links/a/events").status_code == 405
+        assert client.get("/-/links/a").status_code == 401
 
 
 def test_notifications_do_not_reveal_links(tmp_path: Path) -> None:
-    """LEG-901, LEG-914: whatever is sent, the answers for a link and for none are the same in all of their parts."""
+    """LEG-901, LEG-914: for each request, the responses for existing links and for unknown ones are equal."""
     ids = ("a", "older", "pulls", "nowhere", "x" * 200, "%00", "%20")
-    with registries(tmp_path, "b") as (b,), b.client(None) as anybody:
+    with registries(tmp_path, "b") as (b,), b.client(None) as client:
         b.link("a", "http://registry.example:1", mode="events", scope={"groups": ["/schemagroups/a"]})
         b.link("older", "http://older.example/api", mode="events", dialect="schemaregistry")
         b.link("pulls", "http://pulls.example:3", scope={"groups": ["/x/c"]})
 
-        def answers(method: str, headers: dict[str, str], content: bytes = b"") -> None:
+        def check_equal_responses(method: str, headers: dict[str, str], content: bytes = b"") -> None:
             found = []
             for id in ids:
-                answer = anybody.request(method, f"/-/links/{id}/events", headers=headers, content=content)
-                told = {
+                answer = client.request(method, f"/-/links/{id}/events", headers=headers, content=content)
+                headers_left = {
                     name: value
                     for name, value in answer.headers.items()
                     if name not in ("date", "annals-position", "content-length")
@@ -192,46 +194,46 @@ def test_notifications_do_not_reveal_links(tmp_path: Path) -> None:
                 text = answer.text
                 for spelled in (id, json.dumps(unquote(id))[1:-1]):
                     text = text.replace(f"links/{spelled}/", "links/ID/")
-                found.append((answer.status_code, told, text))
+                found.append((answer.status_code, headers_left, text))
             assert found == [found[0]] * len(ids), (method, headers, content[:80])
 
         for _, headers, content, _ in _SENT:
-            answers("POST", headers, content)
+            check_equal_responses("POST", headers, content)
         for origin in ("registry.example", "older.example", "pulls.example", "elsewhere.example"):
-            answers("OPTIONS", {"webhook-request-origin": origin})
+            check_equal_responses("OPTIONS", {"webhook-request-origin": origin})
         for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS"):
-            answers(method, {})
+            check_equal_responses(method, {})
 
 
 def test_unauthenticated_notifications_trigger_a_pull(tmp_path: Path) -> None:
-    """LEG-912: an event of whomever has the present state fetched, once more than needed at worst."""
-    with registries(tmp_path, "a", "b") as (a, b), b.client(None) as anybody:
+    """LEG-912: an event from any client makes the link fetch the present state; a needless pull is harmless."""
+    with registries(tmp_path, "a", "b") as (a, b), b.client(None) as client:
         b.link("a", a.url, mode="events", interval=_NEVER)
-        [made] = until(lambda: subscriptions(a))
+        [subscription] = until(lambda: subscriptions(a))
         wait_until_equal_logs(a, b)
-        a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
+        a.done("POST", f"/subscriptions/{subscription['id']}/actions/pause")
         a.write("g/s/1")
-        told = {**_EVENT, "subject": "/schemagroups/never/schemas/was"}
+        event = {**_EVENT, "subject": "/schemagroups/never/schemas/was"}
         for _ in range(3):
-            assert anybody.post("/-/links/a/events", json=told, headers=_STRUCTURED).status_code == 202
+            assert client.post("/-/links/a/events", json=event, headers=_STRUCTURED).status_code == 202
         wait_until_equal_logs(a, b)
         assert b.status("a")["state"] == "active"
 
 
 def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
-    """SUB-716: under load the sink says when to come back."""
+    """SUB-716: under load the sink responds 429 with `Retry-After`."""
     begun = (
         b"POST /-/links/a/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     )
-    with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as anybody:
+    with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as client:
         b.link("a", "http://registry.example:1", mode="events")
 
         def send_event() -> httpx.Response:
-            return anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
+            return client.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
 
         def refusal() -> httpx.Response | None:
-            """What an event is refused with. Until it is, one more sender takes its time."""
+            """The response if the sink refuses an event. Otherwise opens one more unfinished request."""
             if (answer := send_event()).status_code != 202:
                 return answer
             held.enter_context(socket.create_connection(("127.0.0.1", b.port))).sendall(begun)
@@ -246,14 +248,14 @@ def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
 
 
 def test_an_event_may_come_in_to_a_process_that_does_not_run_the_link(tmp_path: Path, postgres_url: str) -> None:
-    """LEG-912: whichever process takes an event, the one that runs the link hears of it."""
+    """LEG-912: a process that receives an event notifies the process that runs the link."""
     with registries(tmp_path, "a", "b", "c", b=postgres_url, c=postgres_url) as (a, b, c):
         b.link("a", a.url, mode="events", interval=_NEVER)
-        [made] = until(lambda: subscriptions(a))
+        [subscription] = until(lambda: subscriptions(a))
         wait_until_equal_logs(a, b)
-        a.done("POST", f"/subscriptions/{made['id']}/actions/pause")
+        a.done("POST", f"/subscriptions/{subscription['id']}/actions/pause")
         for process in (b, c):
             a.write(f"g/s/{process.port}")
-            with process.client(None) as anybody:
-                assert anybody.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED).status_code == 202
+            with process.client(None) as client:
+                assert client.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED).status_code == 202
             wait_until_equal_logs(a, b, c)

@@ -1,4 +1,4 @@
-"""A database that links cannot use for a while: they wait for it, and their server says so once."""
+"""Links whose database is unavailable for a while: they wait for it, and their server logs the outage once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.registries.restarted import Registry, registries, wait_until_
 
 @contextmanager
 def locked(registry: Registry) -> Iterator[None]:
-    """Keeps everybody else from writing to a registry's SQLite file."""
+    """Holds the write lock of a registry's SQLite file."""
     with closing(sqlite3.connect(registry.database.removeprefix("sqlite:///"), isolation_level=None)) as holder:
         holder.execute("PRAGMA busy_timeout = 10000")
         holder.execute("BEGIN IMMEDIATE")
@@ -26,15 +26,15 @@ def locked(registry: Registry) -> Iterator[None]:
 
 
 def lines(registry: Registry) -> list[str]:
-    """What the server says of its database, for links."""
-    said = (registry.home / "serve.log").read_text()
-    assert "Traceback" not in said
-    return [line for line in said.splitlines() if "the database can" in line]
+    """The log lines of links about the database of their server. Checks that there is no traceback."""
+    printed = (registry.home / "serve.log").read_text()
+    assert "Traceback" not in printed
+    return [line for line in printed.splitlines() if "the database can" in line]
 
 
 @pytest.mark.long
 def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tmp_path: Path) -> None:
-    """LEG-901: a link that cannot write goes on once it can; a lock of somebody else is no fault of the program."""
+    """LEG-901: a link that cannot write continues once it can; a lock of another process causes no traceback."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url)
         b.link("rests", "http://127.0.0.1:1", scope={"groups": ["/schemagroups/x"]}, mode="push")
@@ -54,7 +54,7 @@ def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tm
 
 
 def test_a_short_lock_is_not_worth_a_word(tmp_path: Path) -> None:
-    """LEG-901: a large import locks the file as well."""
+    """LEG-901: a short lock, as of a large import, is not logged."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("a", a.url)
         a.write("g/s/1")

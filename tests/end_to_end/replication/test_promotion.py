@@ -17,7 +17,7 @@ def same(one: Registry, other: Registry) -> bool:
 
 @pytest.mark.long
 def test_failing_over_and_back(tmp_path: Path) -> None:
-    # LEG-909: what came over a link is read-only until its promotion, and at once writable then
+    # LEG-909: entities from a link are read-only until the link is promoted, and writable immediately afterwards
     with registries(tmp_path, "old", "new") as (old, new):
         old.fill(2, 2)
         new.link("primary", old.url, interval=1)
@@ -31,7 +31,7 @@ def test_failing_over_and_back(tmp_path: Path) -> None:
         new.write("group0/s0/later")
         old.link("back", new.url, interval=1)
         until(lambda: same(old, new))
-        assert new.ids()[1:] == old.ids()  # but for the one that made it
+        assert new.ids()[1:] == old.ids()  # except for the interaction that created the registry
         assert old.request("PUT", "/schemagroups/mine", {}).json()["authority"] == f"{new.url}/schemagroups/mine"
         assert tree_content(old) == tree_content(new)
         until(lambda: old.status("back")["verdict"] == "equal")
@@ -40,7 +40,7 @@ def test_failing_over_and_back(tmp_path: Path) -> None:
 
 
 def test_an_old_primary_with_writes_of_its_own(tmp_path: Path) -> None:
-    # Where both were written to nothing is merged; a repair takes the side of the registry that the link names
+    # If both registries were written to, nothing is merged; a repair restores the state of the link's source
     with registries(tmp_path, "old", "new") as (old, new):
         old.fill(2, 2)
         new.link("primary", old.url, interval=1)
@@ -62,7 +62,7 @@ def test_an_old_primary_with_writes_of_its_own(tmp_path: Path) -> None:
         assert same(old, new) and tree_content(old) == tree_content(new)
         assert old.request("GET", "/schemagroups/group1/schemas/s1/versions/document").json() == "new"
         assert old.request("GET", "/schemagroups/lost").status_code == 404
-        assert old.done("GET", "/-/history/schemagroups/lost")  # the log keeps what was
+        assert old.done("GET", "/-/history/schemagroups/lost")  # the log still has the deleted entities
         new.write("group0/s0/next")
         until(lambda: same(old, new))
         until(lambda: old.status("back")["state"] == "active")

@@ -13,7 +13,7 @@ from tests.support.registries.restarted import registries, wait_until_equal_logs
 def test_a_replica_has_the_same_interactions_under_their_own_ids(
     tmp_path: Path, primary: str, request: pytest.FixtureRequest
 ) -> None:
-    """LEG-910: who follows a log takes in whole interactions with the ids that they have there."""
+    """LEG-910: a replica records whole interactions, with their ids in the source."""
     databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(2, 5)
@@ -22,12 +22,14 @@ def test_a_replica_has_the_same_interactions_under_their_own_ids(
         a.write("later/s/1", name="written later")
         a.done("DELETE", "/schemagroups/group0")
         wait_until_equal_logs(a, b)
-        assert b.done("GET", "/schemagroups?inline=*") == _moved(a.done("GET", "/schemagroups?inline=*"), a.url, b.url)
+        assert b.done("GET", "/schemagroups?inline=*") == _with_url(
+            a.done("GET", "/schemagroups?inline=*"), a.url, b.url
+        )
         b.verified()
 
 
-def _moved(found: object, here: str, there: str) -> object:
-    """The same with URLs of another registry."""
+def _with_url(found: object, here: str, there: str) -> object:
+    """A JSON value with the URL of one registry replaced by that of another."""
     if isinstance(found, dict):
-        return {name: _moved(value, here, there) for name, value in found.items()}
+        return {name: _with_url(value, here, there) for name, value in found.items()}
     return there + found.removeprefix(here) if isinstance(found, str) and found.startswith(here) else found

@@ -1,4 +1,4 @@
-"""A registry pushes its log to another one, which takes it in piece by piece."""
+"""A registry pushes its log to another one, which records it in parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINES = {"content-type": "application/x-ndjson"}
 
 
 def lines(registry: Registry, after: int = 0, until: int | None = None) -> bytes:
-    """A stretch of a registry's log, as it is pushed; all of it where it need not end anywhere."""
+    """A part of a registry's log in the format of a push; up to the end by default."""
     limit = {} if until is None else {"limit": str(until - after)}
     query = {"after": str(after), "documents": "", **limit}
     answer = registry.client(TOKEN).get("/-/log", params=query, headers={"accept": "application/x-ndjson"})
@@ -25,21 +25,21 @@ def lines(registry: Registry, after: int = 0, until: int | None = None) -> bytes
 
 
 def pushed(registry: Registry, body: bytes, after: int, token: str | None = TOKEN, id: str = "in") -> httpx.Response:
-    """What a registry answers to a piece of another log."""
+    """Pushes a part of another log to a registry; returns the response."""
     with registry.client(token) as client:
         return client.post(f"/-/links/{id}/log", params={"after": after}, content=body, headers=_LINES)
 
 
 @pytest.mark.parametrize("primary", ["sqlite", "postgresql"])
 def test_a_push_copies_the_log(tmp_path: Path, primary: str, request: pytest.FixtureRequest) -> None:
-    """LEG-901, LEG-910: a link may go the other way; whole interactions go over it under their own ids."""
+    """LEG-901, LEG-910: a link can push; it copies whole interactions with their ids."""
     databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(2, 5)
         b.link("in", a.url, mode="receive")
         a.link("out", b.url, mode="push", remote="in")
         wait_until_equal_logs(a, b)
-        for number in range(5):  # links and subscriptions are recorded in between, and stay here
+        for number in range(5):  # events of links in between are not copied
             a.link(f"rests{number}", b.url, mode="push", enabled=False)
             a.write(f"later/s/{number}", name="written later")
         a.done("DELETE", "/schemagroups/group0")
@@ -52,7 +52,7 @@ def test_a_push_copies_the_log(tmp_path: Path, primary: str, request: pytest.Fix
 
 
 def test_only_what_is_in_the_scope_of_the_receiver_is_taken_in(tmp_path: Path) -> None:
-    """LEG-901: the scope of a link says what comes over it."""
+    """LEG-901: a receiving link copies only entities in its scope."""
     with registries(tmp_path, "a", "b") as (a, b):
         b.link("out", a.url, mode="receive", scope={"groups": ["/schemagroups/wanted"]})
         a.link("out", b.url, mode="push")
@@ -66,7 +66,7 @@ def test_only_what_is_in_the_scope_of_the_receiver_is_taken_in(tmp_path: Path) -
 
 
 def test_pieces_may_come_twice_and_late_and_never_too_early(tmp_path: Path) -> None:
-    """LEG-912: what comes twice or late changes nothing; what is missing is named."""
+    """LEG-912: duplicate and late parts change nothing; after a gap the response has the last known position."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.fill(3, 4)
         first, second = a.ids()[1:3]
@@ -89,7 +89,7 @@ def test_pieces_may_come_twice_and_late_and_never_too_early(tmp_path: Path) -> N
 
 
 def test_a_piece_that_breaks_off_is_taken_in_as_far_as_it_is_whole(tmp_path: Path) -> None:
-    """LEG-910: an interaction is recorded whole or not at all."""
+    """LEG-910: an incomplete interaction is not recorded."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.fill(3, 4)
         b.link("in", a.url, mode="receive")
@@ -108,7 +108,7 @@ def test_a_piece_that_breaks_off_is_taken_in_as_far_as_it_is_whole(tmp_path: Pat
 
 
 def test_a_registry_that_was_written_to_itself_takes_no_other_log_in(tmp_path: Path) -> None:
-    """LEG-907: what cannot be the same is a conflict that the link's status shows, and nothing is lost."""
+    """LEG-907: a different log is a conflict that the status of the link shows; the registry stays unchanged."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("g/s/1")
         b.write("h/s/1")
@@ -122,7 +122,7 @@ def test_a_registry_that_was_written_to_itself_takes_no_other_log_in(tmp_path: P
 
 @pytest.mark.long
 def test_a_server_ends_while_a_push_has_stopped_short(tmp_path: Path) -> None:
-    """LEG-910: what had come by then is kept, whole interactions of it."""
+    """LEG-910: the whole interactions that arrived before the server stopped are stored."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.fill(3, 4)
         b.link("in", a.url, mode="receive")
@@ -141,14 +141,15 @@ def test_a_server_ends_while_a_push_has_stopped_short(tmp_path: Path) -> None:
 
 
 _JSON = {"content-type": "application/json"}
-#: Members of links by id, with a Group each, and what pushes to them are answered with.
+#: Members of links by id; each link has its own Group.
 _LINKS: dict[str, dict[str, Any]] = {
     "in": {"mode": "receive"},
     "other": {"mode": "pull"},
     "rests": {"mode": "receive", "enabled": False},
     "promoted": {"mode": "receive"},
 }
-_ANSWERED: list[tuple[str, str | None, dict[str, str], str, int]] = [
+#: Link, token, headers and query of a push, and the status of the response.
+_PUSHES: list[tuple[str, str | None, dict[str, str], str, int]] = [
     ("in", TOKEN, _LINES, "after=0", 200),
     ("in", TOKEN, _LINES, "", 200),
     ("nowhere", TOKEN, _LINES, "after=0", 404),
@@ -165,12 +166,12 @@ _ANSWERED: list[tuple[str, str | None, dict[str, str], str, int]] = [
 
 
 def test_permissions_of_a_push(tmp_path: Path) -> None:
-    """LEG-901: links are for administrators, and take in what they are for."""
+    """LEG-901: only administrators may push, and only to an enabled, unpromoted link of the mode `receive`."""
     with registries(tmp_path, "b") as (b,):
         for id, members in _LINKS.items():
             b.link(id, f"http://127.0.0.1:1/{id}", scope={"groups": [f"/schemagroups/{id}"]}, **members)
         b.done("POST", "/-/links/promoted/actions/promote")
-        for id, token, headers, query, status in _ANSWERED:
+        for id, token, headers, query, status in _PUSHES:
             with b.client(token) as client:
                 answer = client.post(f"/-/links/{id}/log?{query}", content=b"", headers=headers)
             assert answer.status_code == status, (id, token, headers, query, answer.text)
@@ -180,7 +181,7 @@ def test_permissions_of_a_push(tmp_path: Path) -> None:
 def test_a_push_lags_by_what_the_other_end_has_not_confirmed(
     tmp_path: Path, primary: str, request: pytest.FixtureRequest
 ) -> None:
-    """LEG-901: the status of a link says how far behind the other end is, also while that end does not answer."""
+    """LEG-901: the status of a link has the lag of the other registry, also while that does not respond."""
     databases = {"a": request.getfixturevalue("postgres_url")} if primary == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         b.link("in", a.url, mode="receive")
@@ -206,7 +207,7 @@ def test_a_push_lags_by_what_the_other_end_has_not_confirmed(
 
 @pytest.mark.parametrize("dialect", ["log", "xregistry"])
 def test_a_push_without_contact_lags_by_the_whole_log(tmp_path: Path, dialect: str) -> None:
-    """LEG-901: nothing is confirmed where nobody was ever there."""
+    """LEG-901: if the other registry never responded, no position is confirmed."""
     with registries(tmp_path, "a") as (a,):
         a.write("g/s/1")
         a.link("out", "http://127.0.0.1:1", mode="push", dialect=dialect)

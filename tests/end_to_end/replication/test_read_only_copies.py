@@ -1,4 +1,4 @@
-"""Copies say where they are written, and refuse to be written here; what the console does reaches a running server."""
+"""Copies name their authority and are read-only; links that console commands change are used by a running server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CANONICAL = "canonical"
 
 
 def canonical(registry: Registry, path: str) -> str | None:
-    """Where an answer says that its subject is written."""
+    """The authority of an entity, from the link header with `rel=canonical`."""
     answer = registry.request("GET", path)
     assert answer.status_code == 200, answer.text
     found = [link for link in answer.headers.get_list("link") if link.endswith(f";rel={CANONICAL}")]
@@ -26,7 +26,7 @@ def canonical(registry: Registry, path: str) -> str | None:
 
 
 def test_copied_registries_name_their_primary(tmp_path: Path) -> None:
-    # LEG-909: reads name the authority as refusals do; with the promotion both end
+    # LEG-909: reads and refused writes of a copy name its authority; after the promotion the copy is writable
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.fill(2, 1)
         replica.write("own/s/1")
@@ -52,7 +52,7 @@ def test_copied_registries_name_their_primary(tmp_path: Path) -> None:
 
 
 def test_copied_entities_name_their_source(tmp_path: Path) -> None:
-    # LEG-909: what came over the standard API is marked by its link; what others add beside it is theirs
+    # LEG-909: entities copied over the standard API belong to their link; entities that other clients add do not
     other = "https://other.example"
     with registries(tmp_path, "here") as (here,):
         here.link("other", other, dialect="xregistry")
@@ -71,7 +71,7 @@ def test_copied_entities_name_their_source(tmp_path: Path) -> None:
 
 
 def test_console_commands_reach_a_running_server(tmp_path: Path) -> None:
-    # LEG-901: a link that is made, rests, goes on and goes at the store is noticed where it runs
+    # LEG-901: a running server notices that a console command creates, pauses, resumes or removes a link
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.write("g/s/1")
 
@@ -98,7 +98,7 @@ def test_console_commands_reach_a_running_server(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_reader_follows_what_it_may_see(tmp_path: Path) -> None:
-    # Status: what the other registry keeps from this one is nothing that is missing here
+    # Status: events that the link may not read do not count as lag
     tokens = json.dumps({"r": {"name": "rita", "role": "reader"}, TOKEN: {"name": "root", "role": "admin"}})
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.stop()

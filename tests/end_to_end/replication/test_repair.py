@@ -1,4 +1,4 @@
-"""What differs between a replica and its primary is named, found in few requests, and mended."""
+"""A difference between a replica and its primary is reported, found in few requests, and repaired."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE = {"format": "Text/1", "schema": "other"}
 
 
 def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
-    # LEG-913: after a repair both hold the same; LEG-910: it is one interaction, in the name of the link
+    # LEG-913: after a repair both registries are equal; LEG-910: a repair is one interaction; its caller is the link
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.fill(6, 20)
         replica.link("primary", primary.url, interval=3600)
@@ -49,19 +49,19 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
         assert f"8 entities change, the first of them {third}/s7" in page.main.text
         assert page.buttons == ["Repair"] and all(head in page.main.text for head in heads)
 
-        primary.write("group0/s0/2")  # which cannot go on where the replica stands
+        primary.write("group0/s0/2")  # the replica cannot apply it to its different state
         until(lambda: "differs from" in replica.status("primary").get("error", ""))
         repaired = replica.done("POST", "/-/links/primary/actions/repair")
         assert repaired["repaired"] == 8  # the two Groups, and the three schemas with a Version each
         assert repaired["status"]["repair"]["entities"] == 8 and repaired["status"]["differences"] == 0
         assert repaired["status"]["repair"]["before"] == heads[0]
         assert repaired["status"]["repair"]["after"] == repaired["status"]["compared"]["there"]
-        shown = HtmlPage(replica.request("GET", "/ui/links/primary").text).region("State").text
-        assert f"last repair8 hash before the repair{heads[0]}".replace(" ", "") in shown.replace(" ", "")
+        state_text = HtmlPage(replica.request("GET", "/ui/links/primary").text).region("State").text
+        assert f"last repair8 hash before the repair{heads[0]}".replace(" ", "") in state_text.replace(" ", "")
         until(lambda: primary.head()["state"] == replica.head()["state"])
         assert tree_content(primary) == tree_content(replica)
-        (mended,) = (each for each in interactions(replica) if each["command"].startswith("Repair"))
-        assert (mended["caller"], mended["last"] - mended["first"] + 1) == ("links/primary", 8)
+        (repair,) = (each for each in interactions(replica) if each["command"].startswith("Repair"))
+        assert (repair["caller"], repair["last"] - repair["first"] + 1) == ("links/primary", 8)
         until(lambda: replica.status("primary")["state"] == "active")
         assert replica.status("primary")["verdict"] == "equal"
         assert "difference" not in replica.status("primary") and "error" not in replica.status("primary")
@@ -70,7 +70,7 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
 
 
 def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
-    # LEG-913: of single Groups, hashes of those are compared; what is this registry's own stays as it is
+    # LEG-913: for a scope of single Groups only their hashes are compared; the replica's own Groups stay unchanged
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.fill(3, 2)
         replica.write("own/s/1")
@@ -101,7 +101,7 @@ def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_primary_that_is_away(tmp_path: Path) -> None:
-    # Status: how far behind stays known, the rest cannot be; what asks the other registry says that it is not there
+    # Status: the lag is still known; a check or repair reports that the other registry does not respond
     with registries(tmp_path, "primary", "replica") as (primary, replica):
         primary.write("g/s/1")
         replica.link("primary", primary.url)

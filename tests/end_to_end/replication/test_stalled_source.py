@@ -17,7 +17,7 @@ from tests.support.polling import until
 from tests.support.registries.restarted import registries
 
 _HEAD: Final = b'{"position":9,"time":"2026-01-02T03:04:05.000000Z","chain":"00","state":"00"}'
-#: What a source does: the path at which it begins to drip, what it sends before, and again and again from then on.
+#: The path whose response a source does not complete, the bytes that it sends first, and those that it repeats.
 _DRIPS: Final = {
     "headers": ("/-/log/upstream", b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n"),
     "answers": ("/-/log/head", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"{"),
@@ -27,7 +27,7 @@ _DRIPS: Final = {
 
 
 class _Dripping:
-    """A source that answers until it is asked for a path; then it drips."""
+    """A source that never completes the response for one path, but keeps sending bytes."""
 
     def __init__(self, drip: str, over: Event) -> None:
         self._path, self._before, self._drip = _DRIPS[drip]
@@ -47,10 +47,10 @@ class _Dripping:
 
     def _answer(self, connection: socket.socket) -> None:
         with suppress(OSError), connection:
-            asked = b""
-            while b"\r\n\r\n" not in asked:
-                asked += connection.recv(4096)
-            path = asked.split()[1].decode()
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += connection.recv(4096)
+            path = request.split()[1].decode()
             if not path.startswith(self._path):
                 body, status = (_HEAD, b"200 OK") if path.startswith("/-/log/head") else (b"", b"404 Not Found")
                 head = b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
@@ -63,7 +63,7 @@ class _Dripping:
 
 @contextmanager
 def dripping() -> Iterator[dict[str, str]]:
-    """URLs of sources by how they drip."""
+    """URLs of such sources, by the key in `_DRIPS`."""
     over = Event()
     with ExitStack() as stack:
         stack.callback(over.set)
@@ -76,7 +76,7 @@ def dripping() -> Iterator[dict[str, str]]:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_link_to_a_source_that_drips_is_failing(tmp_path: Path) -> None:
-    """LEG-901: a link's status says that nothing comes, whatever bytes do."""
+    """LEG-901: the status of a link reports missing progress, although bytes arrive."""
     with registries(tmp_path, "b") as (b,), dripping() as urls:
         for drip, url in urls.items():
             b.link(drip, url, scope={"groups": [f"/schemagroups/{drip}"]})

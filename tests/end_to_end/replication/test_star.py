@@ -1,7 +1,7 @@
-"""A star: one primary, three replicas that follow it in three ways, and a registry of others that it copies from.
+"""A star: one primary, three replicas with a different link mode each, and an independent registry that it copies.
 
-An hour of what people do, a write a second, comes as fast as the machine allows, while processes are killed and stand
-still. `ANNALS_TEST_STAR` sets the number of writes.
+The number of writes is that of an hour with one write a second, made as fast as the machine allows, while processes are
+killed and suspended. `ANNALS_TEST_STAR` sets the number of writes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SEED = 20
 
 
 def test_an_hour_of_a_star(tmp_path: Path, postgres_server: str) -> None:
-    # LEG-905, LEG-906, LEG-909, LEG-912, LEG-913: nothing is lost, nothing doubled, all hold the same at the end
+    # LEG-905, LEG-906, LEG-909, LEG-912, LEG-913: nothing is lost or duplicated, and all logs are equal at the end
     with ExitStack() as stack:
         database = stack.enter_context(schema_of(postgres_server))
         foreign = stack.enter_context(_foreign())
@@ -42,17 +42,17 @@ def test_an_hour_of_a_star(tmp_path: Path, postgres_server: str) -> None:
             stack.enter_context(_served(tmp_path / name, database if name == "primary" else None))
             for name in ("primary", "pulled", "pushed", "told")
         )
-        pulled, pushed, told = replicas
+        pulled, pushed, notified = replicas
         primary.link("foreign", foreign.url, dialect="xregistry", interval=0.5, credential=None)
         pulled.link("primary", primary.url)
         pushed.link("primary", primary.url, mode="receive", credential=None)
         primary.link("pushed", pushed.url, mode="push", remote="primary")
-        told.link("primary", primary.url, mode="events", interval=5)
+        notified.link("primary", primary.url, mode="events", interval=5)
         traffic = Traffic(lambda: primary.url, {"authorization": f"Bearer {TOKEN}"}, _SEED)
         others = Writer(foreign.url)
         others.start()
         traffic.start()
-        for number, fault in enumerate(_faults(primary, pulled, pushed, told, foreign), 1):
+        for number, fault in enumerate(_faults(primary, pulled, pushed, notified, foreign), 1):
             traffic.wait(WRITES * number // 7)
             fault()
         traffic.wait(WRITES)
@@ -60,14 +60,14 @@ def test_an_hour_of_a_star(tmp_path: Path, postgres_server: str) -> None:
         others.stop()
         assert not [status for status in traffic.answers if status >= 500 and status != 503]
         until(lambda: _held(primary) == others.held, 120)
-        _settled(primary, replicas)
+        _wait_until_equal(primary, replicas)
         for registry in (primary, *replicas):
             registry.verified()
         assert {_exported(replica) for replica in replicas} == {_exported(primary)}
 
 
-def _settled(primary: Registry, replicas: list[Registry]) -> None:
-    """Returns once all hold the same. What is known of the links says why not, where that takes too long."""
+def _wait_until_equal(primary: Registry, replicas: list[Registry]) -> None:
+    """Returns once all logs are equal. After a timeout, fails with the status of all links."""
     try:
         wait_until_equal_logs(primary, *replicas, seconds=240)
     except AssertionError:
@@ -76,27 +76,27 @@ def _settled(primary: Registry, replicas: list[Registry]) -> None:
 
 
 def _faults(
-    primary: Registry, pulled: Registry, pushed: Registry, told: Registry, foreign: Foreign
+    primary: Registry, pulled: Registry, pushed: Registry, notified: Registry, foreign: Foreign
 ) -> list[Callable[[], None]]:
-    """What goes wrong, in this order."""
+    """The faults, in the order in which they occur."""
     return [
-        lambda: _killed(pulled),
-        lambda: _still(foreign.process.pid),
-        lambda: _killed(primary),
-        lambda: _killed(pushed),
-        lambda: _still(told.process.pid),
-        lambda: _killed(told),
+        lambda: _kill_and_restart(pulled),
+        lambda: _suspend(foreign.process.pid),
+        lambda: _kill_and_restart(primary),
+        lambda: _kill_and_restart(pushed),
+        lambda: _suspend(notified.process.pid),
+        lambda: _kill_and_restart(notified),
     ]
 
 
-def _killed(registry: Registry) -> None:
+def _kill_and_restart(registry: Registry) -> None:
     registry.kill()
     time.sleep(1)
     registry.start()
 
 
-def _still(process: int) -> None:
-    """A process that answers nobody for a while, as behind a link that is cut."""
+def _suspend(process: int) -> None:
+    """Suspends a process for a while, so that it does not respond."""
     os.kill(process, signal.SIGSTOP)
     time.sleep(3)
     os.kill(process, signal.SIGCONT)
@@ -113,7 +113,7 @@ def _served(home: Path, database: str | None) -> Iterator[Registry]:
 
 
 class Foreign:
-    """A registry that is none of ours, as a process."""
+    """A registry of another implementation, in its own process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -132,7 +132,7 @@ def _foreign() -> Iterator[Foreign]:
 
 
 class Writer:
-    """Somebody who writes to the registry of others. held: names by xid of what is there, as far as it was told."""
+    """Writes to the foreign registry. held: names of the existing notes by xid, according to the responses."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -141,11 +141,11 @@ class Writer:
         self.held: dict[str, str] = {}
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the writer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends, once what was asked is answered."""
+        """Stops after the response to the running request."""
         self._ended.set()
         self._thread.join()
 
@@ -164,12 +164,12 @@ class Writer:
 
 
 def _held(registry: Registry) -> dict[str, str]:
-    """What the registry has of the other one, in the same form."""
+    """The notes that a registry copied from the foreign one, as in `Writer.held`."""
     found: dict[str, Any] = registry.done("GET", "/?inline=dirs.notes").get("dirs", {})
     notes = (note for dir in found.values() for note in dir.get("notes", {}).values())
     return {note["xid"]: note["name"] for note in notes}
 
 
 def _exported(registry: Registry) -> str:
-    """All that it shows, without its address."""
+    """The export of a registry, without its URL."""
     return json.dumps(registry.done("GET", "/export")).replace(registry.url, "")

@@ -1,4 +1,4 @@
-"""A link ends at once, whatever the other registry is about."""
+"""A link stops immediately, even if the other registry does not respond."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.registries.restarted import Registry, registries
 
 
 class Silent:
-    """A server that takes connections and says nothing at all."""
+    """A server that accepts connections and never responds."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
     def next_request(self) -> socket.socket:
-        """The next connection, once a whole request came over it."""
+        """The next connection, after a whole request has arrived on it."""
         connection, _ = self._listening.accept()
         found = b""
         while b"\r\n\r\n" not in found:
@@ -57,7 +57,7 @@ def _stops(registry: Registry, url: str) -> None:
     "ends", [_rests, pytest.param(_goes, marks=pytest.mark.long), pytest.param(_stops, marks=pytest.mark.long)]
 )
 def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: object) -> None:
-    """LEG-901: a link is there to be changed and deleted, whatever its other end does."""
+    """LEG-901: a link that waits for a response can be paused, deleted or stopped."""
     assert callable(ends)
     with registries(tmp_path, "b") as (b,), silent() as other:
         b.link("a", other.url)
@@ -69,7 +69,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: ob
 
 @pytest.mark.long
 def test_a_changed_link_goes_on_at_once(tmp_path: Path) -> None:
-    """LEG-901: what is changed holds from then on."""
+    """LEG-901: a change of a link takes effect immediately."""
     with registries(tmp_path, "a", "b") as (a, b), silent() as other:
         elsewhere = {"groups": ["/schemagroups/elsewhere"]}
         b.link("silent", other.url, scope=elsewhere)

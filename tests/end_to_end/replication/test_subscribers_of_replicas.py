@@ -14,8 +14,8 @@ LAST = "/schemagroups/last/schemas/s/versions/1"
 
 
 def test_subscribers_of_a_replica_receive_events_of_its_primary(tmp_path: Path) -> None:
-    # LEG-910, EV-79, SUB-113: ids, sources, times and data of events are those that the primary's own subscribers get;
-    # only their place in the sequence is that of the log they come from
+    # LEG-910, EV-79, SUB-113: subscribers of both registries get equal ids, sources, times and data; only the sequence
+    # of an event comes from the log of each registry
     with registries(tmp_path, "one", "other") as (one, other), webhooks() as sinks:
         for registry, path in ((one, "/one"), (other, "/other")):
             registry.done("POST", "/subscriptions", {"protocol": "HTTP", "sink": sinks.url + path})
@@ -30,6 +30,6 @@ def test_subscribers_of_a_replica_receive_events_of_its_primary(tmp_path: Path) 
 
 
 def received_events(sinks: Webhooks, path: str) -> list[dict[str, Any]]:
-    """What came to a path, without places in a sequence. Only what is about one subject comes in order."""
+    """The events that arrived at a path, without sequence, sorted by id: order is only guaranteed for one subject."""
     found = [{name: value for name, value in event.items() if name != "sequence"} for event in sinks.events(path)]
     return sorted(found, key=lambda event: str(event["id"]))

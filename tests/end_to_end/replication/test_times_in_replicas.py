@@ -1,4 +1,4 @@
-"""Times in a registry that has Groups of its own and of another one: one position for all who ask (FLAG-80)."""
+"""In a registry with its own Groups and copied ones, a time names the same position in every API (FLAG-80)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def now() -> str:
 
 
 def tree(registry: Registry) -> list[tuple[int, str]]:
-    """Where interactions of the tree end and when they happened, in the order of the log, without the first one."""
+    """Last position and time of each interaction that changed the tree, in the order of the log, without the first."""
     with registry.client(TOKEN) as client:
         lines = client.get("/-/log", headers=_NDJSON).text.splitlines()
     found = [json.loads(line) for line in lines]
@@ -33,7 +33,7 @@ def tree(registry: Registry) -> list[tuple[int, str]]:
 def test_a_time_names_one_position_wherever_it_is_given(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
-    """FLAG-80, LEG-910: copies keep the times of their registry, so times do not grow along the log."""
+    """FLAG-80, LEG-910: copied events keep the times of their source, so times in the log are not ascending."""
     databases = {"b": request.getfixturevalue("postgres_url")} if database == "postgresql" else {}
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         moments = [now()]
@@ -60,7 +60,7 @@ def test_a_time_names_one_position_wherever_it_is_given(
 
 
 def named_everywhere(registry: Registry, moment: str) -> int:
-    """The position that a time names, which is the same on each surface."""
+    """The position that a time names. Checks that it is the same in each API."""
     position = int(registry.done("GET", f"/-/log/head?asof={moment}")["position"])
     at: dict[str, Any] = {"asof": str(position)}
     with registry.client(TOKEN) as client:

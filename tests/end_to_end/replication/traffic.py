@@ -1,4 +1,4 @@
-"""What people do with a registry in an hour, as fast as it answers: all kinds of writes, by several at once."""
+"""Simulated users of a registry: several concurrent writers, which make all kinds of writes without a pause."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FACADE = "/compat/schemaregistry/v0.2/schemagroups"
 
 
 class Traffic:
-    """Writers that share a seed and a share of the Groups each. url: where the registry answers now, which may change.
+    """Writers, each with its own Groups. url: returns the present URL of the registry.
 
-    answers: how often which status came; 0 where none did, as nobody was there. done: writes that were carried out.
+    answers: number of responses by status; 0 counts requests without a response. done: number of successful writes.
     """
 
     def __init__(self, url: Callable[[], str], headers: dict[str, str], seed: int, writers: int = 3) -> None:
@@ -38,20 +38,20 @@ class Traffic:
 
     @property
     def done(self) -> int:
-        """How many writes were carried out."""
+        """Number of successful writes."""
         return sum(count for status, count in self.answers.items() if 200 <= status < 300)
 
     def wait(self, writes: int) -> None:
-        """Returns once so many writes were carried out."""
+        """Returns after this number of successful writes."""
         until(lambda: self.done >= writes, 600)
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the writers."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Ends, once what was asked is answered."""
+        """Stops after the responses to the running requests."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -71,7 +71,7 @@ class Traffic:
 
 
 def step(chance: random.Random, number: int) -> Step:
-    """Something that somebody does. number: of the writer, whose Groups nobody else writes to."""
+    """A random write. number: of the writer, which is the only one that writes to its Groups."""
     group = f"/schemagroups/team{number}-{chance.randrange(4)}"
     schema = f"{group}/schemas/s{chance.randrange(12)}"
     version = f"{schema}/versions/{chance.randrange(1, 6)}"

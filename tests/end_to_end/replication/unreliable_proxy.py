@@ -1,4 +1,4 @@
-"""A TCP proxy between two registries that tests cut, slow down and silence."""
+"""A TCP proxy between two registries that can drop, delay and stall connections."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 
 class Wire:
-    """A proxy of TCP connections. url: what leads through it to the other end.
+    """A TCP proxy. url: leads through the proxy to the other registry.
 
-    up: whether connections are taken; those that there are end with it. silent: whether nothing goes through, while
-    all connections stay. pause: seconds for each piece. piece: bytes that go at once.
+    silent: connections stay open, but no data passes. pause: delay before each piece, in seconds. piece: maximum number
+    of bytes in one write. carried: number of bytes that have passed.
     """
 
     def __init__(self, url: str) -> None:
@@ -29,12 +29,12 @@ class Wire:
         self._ends: set[asyncio.StreamWriter] = set()
 
     def cut(self) -> None:
-        """Ends all connections; new ones end at once."""
+        """Aborts all connections; new ones are aborted immediately."""
         self._up = False
         self._loop.call_soon_threadsafe(self._end_all)
 
     def mend(self) -> None:
-        """Takes connections again."""
+        """Accepts connections again."""
         self._up = True
 
     def _end_all(self) -> None:
@@ -77,7 +77,7 @@ class Wire:
 
 @contextmanager
 def wire(url: str) -> Iterator[Wire]:
-    """A wire to a registry."""
+    """A proxy to a registry."""
     found, started, over = Wire(url), threading.Event(), asyncio.Event()
     thread = threading.Thread(target=lambda: found._loop.run_until_complete(found._run(started, over)), daemon=True)
     thread.start()

@@ -75,7 +75,7 @@ def test_two_positions(grown: Registry, before: int, after: int, xid: str, expec
 
 
 def test_both_ways_to_find_what_moved_agree(registry: Registry) -> None:
-    # few events among many entities are found in the log, many events of few entities by the heads
+    # the query scans the log for few events among many entities, and the heads for many events of few entities
     many = registry.record(*((f"/dirs/d{number:02}", {"n": 0}) for number in range(40)))
     few = registry.record(("/dirs/d07", {"n": 1}), ("/dirs/d03", None))
     assert tree_changes(registry, many, few, "/dirs") == [("/dirs/d03", "deleted"), ("/dirs/d07", "changed")]
@@ -87,7 +87,7 @@ def test_both_ways_to_find_what_moved_agree(registry: Registry) -> None:
     assert tree_changes(registry, few, last, "/dirs/d07") == changes[2:]
 
 
-#: Every entity that is at or below another, for a caller who sees all of them.
+#: The condition for all entities at or below another, for a caller who may read all of them.
 RANGE = "{0} >= ? AND {0} < ?"
 PLANS = [
     (
@@ -148,6 +148,6 @@ def test_what_did_not_change_is_not_looked_at(
     ],
 )
 def test_what_differs_between_two_images(before: Json, after: Json, values: list[AttributeDiff]) -> None:
-    # SER-13: a number is its text; paths are in dot notation, an array is one value
+    # SER-13: numbers are compared as texts; paths are in dot notation; an array is one value
     found = list(diff_values(before, after))
-    assert list(map(repr, found)) == list(map(repr, values))  # 1 == True, not so their texts
+    assert list(map(repr, found)) == list(map(repr, values))  # as texts, because 1 == True

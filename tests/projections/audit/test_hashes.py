@@ -1,4 +1,4 @@
-"""Hashes of parts of the tree, over generated logs on both databases: each is the sum over all that lived."""
+"""Hashes of parts of the tree, for generated logs on both databases: each is the sum over its live entities."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tests.support.examples import examples
 from tests.support.registries.recorded import Registry
 from tests.support.registries.requests import delete_all_rows
 
-#: `/dirs/a-b` sorts between `/dirs/a` and what is below it as text, not in the tree; the last two are apart from it.
+#: `/dirs/a-b` sorts between `/dirs/a` and what is below it as text, not in the tree; the last two are outside of it.
 XIDS = (
     *("/", "/model", "/dirs/a", "/dirs/A", "/dirs/a/files/f", "/dirs/a/files/F.1", "/dirs/a/files/f/versions/1"),
     *("/dirs/a-b", "/dirs/a-b/files/f", "/dirs/c", "/zoos/z", "/subscriptions/s", "/-/l"),
 )
 PATHS = ("/", "/model", "/dirs", "/dirs/a", "/DIRS/a", "/dirs/a/files", "/dirs/a/files/f", "/dirs/none", "/zo")
-#: Each an interaction: entities with a number that makes them what they are, None to delete one that lives.
+#: The interactions of a history: xids with a number as content, None to delete the entity.
 HISTORIES = st.lists(st.dictionaries(st.sampled_from(XIDS), st.none() | st.integers(0, 3)), min_size=1, max_size=8)
 EXAMPLES = {"sqlite": 40, "postgresql": 10}
 UNHURRIED: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def recorded(registry: Registry, history: list[dict[str, int | None]]) -> None:
-    """Writes what a history says, as far as it can be: what does not live cannot be deleted."""
+    """Records a history, except deletions of entities that do not exist, and live ids in another spelling."""
     for interaction in history:
         changes: dict[str, tuple[str, dict[str, Any] | None]] = {}
         for xid, number in interaction.items():
@@ -50,7 +50,7 @@ def recorded(registry: Registry, history: list[dict[str, int | None]]) -> None:
 
 
 def alive(registry: Registry, position: int) -> list[EntityEvent]:
-    """What lives at a position and is not apart, in tree order, by going through the whole log."""
+    """The live entities of the tree at a position, in tree order, from the whole history."""
     found = (event for _, event in registry.history.alive_at(position).values())
     return sorted((e for e in found if not xids.is_outside_tree(e.stream)), key=lambda event: xids.tree_key(event.xid))
 
@@ -68,7 +68,7 @@ def inside(events: list[EntityEvent], keys: KeyRange) -> list[EntityEvent]:
 
 @pytest.mark.generated
 def test_each_hash_is_the_sum_over_what_lived(store_url: str) -> None:
-    # Proof: over every living entity, subscriptions and links left out; FLAG-80: at any position, not at the last only
+    # Each hash covers all live entities, except subscriptions and links; FLAG-80: at any position, not only the last
     kind = store_url.partition(":")[0]
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
@@ -79,13 +79,13 @@ def test_each_hash_is_the_sum_over_what_lived(store_url: str) -> None:
             recorded(registry, history)
             with registry.readers.view() as view:
                 for position in range(len(registry.history.recorded) + 1):
-                    the_hashes_are_sums(registry, view, position)
-                    the_parts_make_up_the_whole(view, position, parts, sorted(map(xids.tree_key, places)))
+                    check_hashes_are_sums(registry, view, position)
+                    check_parts_add_up(view, position, parts, sorted(map(xids.tree_key, places)))
 
     run()
 
 
-def the_hashes_are_sums(registry: Registry, view: View, position: int) -> None:
+def check_hashes_are_sums(registry: Registry, view: View, position: int) -> None:
     living = alive(registry, position)
     for path in PATHS:
         keys = key_range_of(path)
@@ -95,7 +95,7 @@ def the_hashes_are_sums(registry: Registry, view: View, position: int) -> None:
         assert whole.hash == view.log.as_of(str(position), registry.store.clock()).state
 
 
-def the_parts_make_up_the_whole(view: View, position: int, parts: int, places: list[str]) -> None:
+def check_parts_add_up(view: View, position: int, parts: int, places: list[str]) -> None:
     for path in PATHS:
         keys, found = key_range_of(path), view.tree_hashes(position)
         whole = found.split_at(keys, ())[0]
@@ -113,7 +113,7 @@ def the_parts_make_up_the_whole(view: View, position: int, parts: int, places: l
 
 
 def test_an_image_of_the_past_is_what_is_hashed(registry: Registry) -> None:
-    # a row of the past that somebody has changed shows at the positions that it was there, and at no others
+    # a tampered row of the history changes the hashes of the positions at which it was current, and no others
     first = registry.record(("/dirs/a", {"n": 1}), ("/dirs/b", {"n": 1}))
     last = registry.record(("/dirs/a", {"n": 2}))
     before = [at_position(registry, position) for position in (first, last)]
@@ -148,7 +148,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize(("statement", "values"), [row[1:] for row in PLANS], ids=[row[0] for row in PLANS])
 def test_only_the_range_is_read(sqlite_url: str, statement: str, values: tuple[Any, ...]) -> None:
-    # the range of heads, and of what has changed since the one image that was there; neither the log nor a sort
+    # reads the heads of the range and, for each entity that has changed since, one image; no log, no sort
     with Registry(sqlite_url) as registry, registry.store.engine.connect() as connection:
         plan = [
             row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement.format(*[RANGE] * 2)}", values)

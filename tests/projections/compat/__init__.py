@@ -1,1 +1,1 @@
-"""What the older APIs have published."""
+"""What the legacy APIs publish."""

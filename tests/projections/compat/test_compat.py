@@ -1,4 +1,4 @@
-"""Readers of what is published: by number, by URI, now and then, and through pointers (LEG-405 to 407, 601 to 610)."""
+"""Reads of published Versions: by number, by URI, as of a position, and through xrefs (LEG-405 to 407, 601 to 610)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SR = URL + SCHEMAREGISTRY.base
 
 
 class Registry:
-    """A store that is written to and read from. url: its public one, which may change."""
+    """A store, and views of its read model."""
 
     def __init__(self, database: str) -> None:
         ids = count(1)
@@ -44,7 +44,7 @@ class Registry:
         self.do(CreateRegistry("test", source(2)), put_group(G, "Text/1"), put_group(C, "CloudEvents"))
 
     def do(self, *commands: Command) -> Recorded:
-        """The outcome of the last of some commands."""
+        """Handles commands, all of which must succeed; returns the outcome of the last one."""
         for outcome in handle([PendingCommand(command) for command in commands], self.store, [EntityProjection()]):
             assert isinstance(outcome, Recorded), outcome
         assert isinstance(outcome, Recorded)
@@ -55,12 +55,12 @@ class Registry:
         return CompatVersions(view if position is None else view.as_of(position))
 
     def uri(self, uri: str, position: int | None = None) -> str | None:
-        """What a URI of a schema means: the end of a Version's xid, and `!` if it is kept."""
+        """The Version that a URI of a schema identifies: the end of its xid, and `!` if it is retained."""
         return place(self.read(position).by_uri(SCHEMAREGISTRY, uri, (SR, URL)))
 
 
-def place(shown: CompatVersion | None) -> str | None:
-    return shown and shown.row.xid.removeprefix("/schemagroups/g/schemas/") + ("!" if shown.is_retained else "")
+def place(found: CompatVersion | None) -> str | None:
+    return found and found.row.xid.removeprefix("/schemagroups/g/schemas/") + ("!" if found.is_retained else "")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def version(id: str, **more: Any) -> WriteTree:
 
 
 def test_numbers_are_no_text(registry: Registry) -> None:
-    # LEG-407, LEG-408: ten is more than nine, and the default Version is no matter
+    # LEG-407, LEG-408: ten is more than nine, and the default Version does not matter
     registry.do(ReplaceModel(source(0)))
     registry.do(*(post(S, b"%d" % number) for number in range(1, 12)))
     registry.do(WriteTree(f"{S}/meta", {"defaultversionid": "2", "defaultversionsticky": True}, WriteMethod.PATCH))
@@ -102,7 +102,7 @@ def test_kept_ones_are_shown_as_they_were(registry: Registry) -> None:
     )
 
 
-#: What a URI means after these writes.
+#: Writes, and URIs with the Versions that they identify afterwards.
 WRITES = (
     post(S, b"1"),
     post(f"{S}2", b"1", id="342", authority="https://x.example/registry"),
@@ -138,7 +138,7 @@ def test_what_uris_mean(registry: Registry) -> None:
 
 
 def test_a_uri_outlives_the_url_of_the_registry(registry: Registry) -> None:
-    # LEG-604: what was composed then is what it is called
+    # LEG-604: a Version keeps the URI that was composed with the URL of its time
     registry.do(post(S, b"1"))
     registry.store.public_url = "https://new.example"
     registry.do(post(S, b"2"))
@@ -161,7 +161,7 @@ def test_each_family_finds_its_own(registry: Registry) -> None:
 
 
 def test_what_is_deleted_is_not_found_and_was(registry: Registry) -> None:
-    # LEG-610, LEG-707, FLAG-80: each moment has its own
+    # LEG-610, LEG-707, FLAG-80: URIs and numbers as of a position are those of that time
     states = []
     for command in (
         post(S, b"1", id="urn:1"),
@@ -185,7 +185,7 @@ def test_what_is_deleted_is_not_found_and_was(registry: Registry) -> None:
 
 
 def test_a_pointer_shows_what_it_points_at(registry: Registry) -> None:
-    # LEG-1207: with its numbers, under its own name; what the target was published under is the target's
+    # LEG-1207: an xref has the numbers of its target under its own name; a URI that a client chose is the target's only
     registry.do(post(S, b"1", id="urn:1"), version("b"), post(S, b"3"))
     pointer = f"{G}/schemas/p"
     registry.do(WriteTree(f"{pointer}/meta", {"xref": S}, WriteMethod.PUT))
@@ -205,7 +205,7 @@ def test_a_pointer_shows_what_it_points_at(registry: Registry) -> None:
 
 
 def test_ids_have_case(registry: Registry) -> None:
-    # LEG-402: look-ups are exact
+    # LEG-402: look-ups are case-sensitive
     registry.do(post(S, b"1"), post(S, b"2"), post(S, b"3"))
     other = f"{G}/schemas/S"
     assert (registry.read().versions(other), registry.read().numbers(other)) == ([], [])
@@ -213,7 +213,7 @@ def test_ids_have_case(registry: Registry) -> None:
 
 
 def test_ordinary_versions_take_no_room(registry: Registry) -> None:
-    # LEG-405: what the registry says by itself is in no table of its own
+    # LEG-405: Versions have no row in `published` if their numbers and URIs follow from the read model
     registry.do(post(S, b"1"), version("7"), DeleteEntities(f"{S}/versions/7"))
     with registry.store.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM published").scalar() == 0

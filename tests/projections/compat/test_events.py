@@ -1,4 +1,4 @@
-"""Events of the older APIs as a function of the log: what is told of a stored event, and how it is written."""
+"""Events of the legacy APIs as a function of the log: which ones a stored event results in, and their form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def messages(family: LegacyApi, *events: EntityEvent, of: Interaction = CAUGHT_U
 
 
 def describe(*events: EntityEvent) -> list[str]:
-    """What both older APIs tell of some events: action, subject and time."""
+    """The events of both legacy APIs that stored events result in: action, subject and time."""
     found = [(family, message) for family in LEGACY_APIS for message in messages(family, *events)]
     prefixes = {family: f"{family.events}." for family in LEGACY_APIS}
     return [
@@ -62,7 +62,7 @@ VERSION = "/schemagroups/g/schemas/s/versions"
 
 
 def test_an_event_whole() -> None:
-    # LEG-1002, LEG-1005, EV-16: the types, source and subject of the older API; no data; the id says the family
+    # LEG-1002, LEG-1005, EV-16: type, source and subject are those of the legacy API; no data; the id has the family
     [message] = messages(SCHEMAREGISTRY, version())
     assert message.xid == f"{VERSION}/1"
     assert json.loads(message.json()) == {
@@ -90,7 +90,7 @@ def test_an_event_whole() -> None:
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        # LEG-1001: created and updated are the same there, with the time that the object shows, as it is stored
+        # LEG-1001: creations and updates are both `updated`, with the stored time of the object's last change
         (group(), f"updated.v1 /schemagroups/g {CHANGED}"),
         (group(EntityUpdated), f"updated.v1 /schemagroups/g {CHANGED}"),
         (group(xid="/messagegroups/g"), f"updated.v1 /messagecatalog/g {CHANGED}"),
@@ -112,18 +112,18 @@ def test_an_event_whole() -> None:
         (version(EntityUpdated, id="2", number=12), f"updated.v1 {VERSION}/12 {BORN}"),
         (gone(f"{VERSION}/v1", number=3), f"deleted.v1 {VERSION}/3 {NOON}"),
         (gone(f"{VERSION}/2", number=12), f"deleted.v1 {VERSION}/12 {NOON}"),
-        # LEG-707: what was pruned stays, until it is forgotten
+        # LEG-707: a pruned Version is retained; it has an event when it is forgotten
         (gone(f"{VERSION}/2", "pruned"), None),
         (gone(f"{VERSION}/2", "pruned", number=12), None),
         (gone(f"{VERSION}/2", "forgotten", number=2), f"deleted.v1 {VERSION}/2 {NOON}"),
         (gone(f"{VERSION}/2", "forgotten", number=12), f"deleted.v1 {VERSION}/12 {NOON}"),
-        # a Version without any number, from before there were numbers, is nowhere in the older API
+        # a Version without a number, which predates numbers, is not in the legacy API
         (version(id="v1"), None),
         (version(id="01"), None),
         (gone(f"{VERSION}/v1"), None),
-        # EV-47: nobody updated it
+        # EV-47: a refresh is no update
         (event(EntityRefreshed, f"{VERSION}/1", attributes=TIMES), None),
-        # LEG-401, LEG-404, LEG-1005: ids as segments without a colon, as the older APIs mean them
+        # LEG-401, LEG-404, LEG-1005: ids as path segments of the legacy APIs, without a colon
         (group(xid="/schemagroups/a:B~c"), f"updated.v1 /schemagroups/a%3AB~c {CHANGED}"),
         (group(xid="/schemagroups/_~my~20msg~21"), f"updated.v1 /schemagroups/my%20msg! {CHANGED}"),
         (
@@ -131,7 +131,7 @@ def test_an_event_whole() -> None:
             f"updated.v1 /messagecatalog/a%3Ab/messagedefinitions/a%2Fb%3Ac%E2%82%AC {CHANGED}",
         ),
         (gone("/schemagroups/_~a~2Fb/schemas/x:y"), f"deleted.v1 /schemagroups/a%2Fb/schemas/x%3Ay {NOON}"),
-        # LEG-1205 and the last row of section 10: endpoints and what is in them, the registry, other types
+        # LEG-1205 and the last row of section 10: no events of endpoints, their messages, the registry and other types
         (event(EntityUpdated, "/"), None),
         (event(EntityUpdated, "/model", changed=("model",)), None),
         (event(EntityUpdated, "/capabilities"), None),
@@ -140,11 +140,11 @@ def test_an_event_whole() -> None:
         (definition(xid="/schemagroups/g/notes/n"), None),
         (gone("/schemagroups/g/notes/n/versions/1"), None),
         (group(xid="/schemagroupsall/g"), None),
-        # what changed of `deprecated` has no second event
+        # a change of `deprecated` has no second event
         (group(EntityUpdated, deprecated_changed=("removal",)), f"updated.v1 /schemagroups/g {CHANGED}"),
-        # SUB-112: subscriptions are told to nobody
+        # SUB-112: subscriptions have no events
         (event(EntityCreated, "/subscriptions/s"), None),
-        # what a client wrote does not mislead, nor do numbers that hold more than the fast reader
+        # attributes with such names do not mislead, nor do numbers beyond those of the fast reader
         (group(attributes={**TIMES, "reason": "pruned", "number": 3}), f"updated.v1 /schemagroups/g {CHANGED}"),
         (group(attributes={**TIMES, "n": Decimal("1e400")}), f"updated.v1 /schemagroups/g {CHANGED}"),
     ],
@@ -155,7 +155,7 @@ def test_messages_of_a_stored_event(given: EntityEvent, wanted: str | None) -> N
 
 @pytest.mark.parametrize("kind", [EntityCreated, EntityUpdated])
 def test_a_pointer_has_its_own_time(kind: type[EntityEvent]) -> None:
-    # LEG-1207, LEG-1001: a definition that shows another one's attributes is told of by its own change
+    # LEG-1207, LEG-1001: the event of a definition with an xref has the time of its own change
     given = event(
         kind,
         "/schemagroups/g/schemas/s",
@@ -176,7 +176,8 @@ DELETION = (
 
 
 def test_each_object_of_a_deleted_group_has_an_event() -> None:
-    # LEG-1004: Group, definitions and numbers, in log order, so who follows one definition hears of it; EV-16: ids
+    # LEG-1004: Group, definitions and numbers have events, in log order, so a reader of one definition gets its own;
+    # EV-16: ids
     found = messages(SCHEMAREGISTRY, *DELETION)
     assert [(each.id, each.subject) for each in found] == [
         ("c.0.cloudevents.schemaregistry.deleted.v1", "/schemagroups/g"),
@@ -189,8 +190,8 @@ def test_each_object_of_a_deleted_group_has_an_event() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_a_part_of_an_interaction_comes_to_a_part_of_its_events(size: int) -> None:
-    # LEG-1006, SUB-114: whoever reads a large interaction in pieces is told the same as who reads it at once
+def test_a_part_of_an_interaction_results_in_a_part_of_its_events(size: int) -> None:
+    # LEG-1006, SUB-114: an interaction that is read in pieces has the same events as one that is read at once
     rows = [row(position, each) for position, each in enumerate(DELETION, CAUGHT_UP.first)]
     pieces = [rows[start : start + size] for start in range(0, len(rows), size)]
     found = [message for piece in pieces for message in CompatEvents(SCHEMAREGISTRY).messages(CAUGHT_UP, piece)]
@@ -198,7 +199,7 @@ def test_a_part_of_an_interaction_comes_to_a_part_of_its_events(size: int) -> No
 
 
 def test_no_registry_event_for_objects_of_the_legacy_apis_only() -> None:
-    # LEG-707: no xRegistry event of what is forgotten; of all else there is one, whatever it looks like
+    # LEG-707: no xRegistry event of a forgotten Version; one of all others, whatever their attributes look like
     rows = [row(position, each) for position, each in enumerate(DELETION, CAUGHT_UP.first)]
     assert [each.position for each in XRegistryEvents().messages(CAUGHT_UP, rows)] == [5, 6, 7, 9, 10]
     lookalike = group(EntityUpdated, attributes={"a": ',"reason":"forgotten",', "reason": "forgotten", "z": 1})
@@ -206,7 +207,7 @@ def test_no_registry_event_for_objects_of_the_legacy_apis_only() -> None:
 
 
 def test_families_side_by_side() -> None:
-    # SUB-113: event after event of the log, and of each the registry's own first
+    # SUB-113: in the order of the log; of each stored event, the registry's own event is first
     families: list[Kind] = [XRegistryFamily(XRegistryEvents()), *map(CompatEvents, LEGACY_APIS)]
     events = [group(), group(xid="/messagegroups/g"), event(EntityUpdated), gone(f"{VERSION}/2", "forgotten", number=2)]
     rows = [row(position, each) for position, each in enumerate(events, CAUGHT_UP.first)]
@@ -226,20 +227,20 @@ def test_families_side_by_side() -> None:
     [("https://x.example/registry", "https://x.example/registry"), ("https://x.example/", "https://x.example")],
 )
 def test_the_source_is_the_base_of_its_day(recorded: str, root: str) -> None:
-    # LEG-101, LEG-106: below the public URL that the interaction has
+    # LEG-101, LEG-106: the source is below the public URL that is stored with the interaction
     [message] = messages(SCHEMAREGISTRY, group(), of=CAUGHT_UP._replace(registry_url=recorded))
     assert message.source == f"{root}/compat/schemaregistry/v0.2"
 
 
 def test_a_registry_without_a_public_url() -> None:
-    # LEG-101: as with the registry's own events
+    # LEG-101: the source has the same default URL as the registry's own events
     [message] = messages(SCHEMAREGISTRY, group(), of=CAUGHT_UP._replace(registry_url=""))
     assert message.source == f"{UNCONFIGURED_URL}/compat/schemaregistry/v0.2"
 
 
 @pytest.mark.parametrize("time", [BORN, CHANGED, NOON, "2020-02-02T02:02:02.5Z", "0001-01-01T00:00:00Z"])
 def test_a_time_is_sent_as_it_is_stored(time: str) -> None:
-    # Section 10, SUB-114: with the digits that a client gave, in the feed and by each library's form
+    # Section 10, SUB-114: with the digits that a client gave, in the feed and in each form of the library
     [message] = messages(SCHEMAREGISTRY, group(attributes={"modifiedat": time}))
     whole = json.loads(message.json())
     assert whole["time"] == time
@@ -249,7 +250,7 @@ def test_a_time_is_sent_as_it_is_stored(time: str) -> None:
 
 
 def test_an_event_of_a_newer_program_is_not_passed_over() -> None:
-    # LEG-1006: what cannot be read is an error, as a gap would be believed
+    # LEG-1006: an unknown event is an error, because a reader would not notice a gap
     unknown = row(5, group())._replace(topic="EntityMoved:1")
     with pytest.raises(UnknownTopic):
         list(CompatEvents(SCHEMAREGISTRY).messages(CAUGHT_UP, [unknown]))

@@ -1,6 +1,6 @@
-"""Whatever is written through either API: what is published is one thing, wherever it is read from.
+"""Published Versions are the same wherever they are read, whatever is written through either API.
 
-The oracle follows streams by itself: a Version lives, is kept once it was pruned, or is gone.
+The oracle follows streams by itself: a Version is live, retained after it was pruned, or gone.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from tests.support.registries.memory import START, MemoryRegistry
 from tests.support.registries.memory_world import MemoryPublications
 
 DEFINITIONS = (S, M)
-#: Numbers, one that is nearly one, and names.
+#: Ids of Versions: numbers, one that resembles a number, and names.
 VERSIONS = ("1", "2", "3", "7", "02", "a", "b")
 
 
 @dataclass
 class DefinitionState:
-    """A definition as its events tell it. numbers: by versionid, of what lives or is kept; owners: of each number."""
+    """A definition by its events. numbers: of live and retained Versions by versionid; owners: versionids by number."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     living: set[str] = field(default_factory=set)
@@ -65,18 +65,18 @@ class DefinitionState:
 
 
 def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, DefinitionState]:
-    """Each definition after its events; that a number has one owner in a life is checked on the way (LEG-210)."""
-    told: dict[str, DefinitionState] = {}
+    """Each definition after its events. Asserts that a number has one owner in a definition's life (LEG-210)."""
+    definitions: dict[str, DefinitionState] = {}
     for position, event in events:
         if legacy_api_of(event.xid) is None or event.type.count(".") == 0:
             continue
         if event.type.count(".") == 1:
             if isinstance(event, EntityDeleted):
-                told[event.xid].owners.clear()
-            told.setdefault(event.xid, DefinitionState())
+                definitions[event.xid].owners.clear()
+            definitions.setdefault(event.xid, DefinitionState())
             continue
         definition, _, id = event.xid.rpartition("/versions/")
-        one = told.setdefault(definition, DefinitionState())
+        one = definitions.setdefault(definition, DefinitionState())
         if not isinstance(event, EntityDeleted):
             number = version_number(id, event.private)
             assert number and one.owners.setdefault(number, id) == id, f"{event.xid} took {number}"
@@ -88,7 +88,7 @@ def followed(events: list[tuple[int, EntityEvent]]) -> dict[str, DefinitionState
         else:
             assert event.private.get("number", version_number(id, {})) == one.numbers.pop(id)
             one.living.discard(id)
-    return told
+    return definitions
 
 
 _IDS = st.sampled_from(VERSIONS)
@@ -105,7 +105,7 @@ def _version(definition: str, text: str) -> dict[str, Any]:
 
 
 def _steps(xid: str) -> st.SearchStrategy[Command]:
-    """What is done to a definition, now by one API and now by the other."""
+    """Commands on a definition, over either API."""
     group = xids.parent(xid) or "/"
 
     def put(id: str, text: str) -> Command:
@@ -154,7 +154,7 @@ _HISTORIES = st.one_of(_history(S), _history(M))
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(_HISTORIES)
 def test_what_is_published_is_one_thing(history: list[Command]) -> None:
-    # LEG-210, LEG-405, LEG-610, LEG-707, LEG-1201: the log, a rebuild, memory and the past agree, and nothing is lost
+    # LEG-210, LEG-405, LEG-610, LEG-707, LEG-1201: the log, a rebuild, the registry in memory and the past agree
     with TemporaryDirectory() as folder:
         check(f"sqlite:///{Path(folder) / 'annals.db'}", history)
 
@@ -190,7 +190,7 @@ def check(url: str, history: list[Command]) -> None:
 
 
 def both(store: Store, memory: MemoryRegistry, command: Command) -> None:
-    """One command in the store and in memory, which come to the same."""
+    """Handles a command in the store and in memory, and asserts that the outcomes are equal."""
     memory.interactions += 1
     done = run(store, command)
     memory.interactions -= 1
@@ -212,13 +212,13 @@ def run(store: Store, command: Command) -> Recorded | Exception:
 
 
 def plain(event: EntityEvent) -> dict[str, Any]:
-    """An event without its salt, which is given to it when it is recorded."""
+    """An event without its salt, which it gets when it is recorded."""
     private = {name: value for name, value in event.private.items() if name != SALT}
     return {**event.model_dump(), "private": private, "kind": type(event)}
 
 
 def published_versions(readers: ViewPool, position: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
-    """What the older APIs show of each definition, now or at a position."""
+    """The Versions of each definition in the legacy APIs, now or at a position."""
     with readers.view() as view:
         published = CompatVersions(view if position is None else view.as_of(position))
         return {xid: [*map(tuple, published.versions(xid))] for xid in DEFINITIONS}
@@ -226,30 +226,30 @@ def published_versions(readers: ViewPool, position: int | None = None) -> dict[s
 
 def assert_agreement(store: Store, readers: ViewPool, memory: MemoryRegistry) -> None:
     with readers.view() as view:
-        for xid, told in followed(list(enumerate(memory.log, 1))).items():
-            assert_told(view, xid, told)
+        for xid, state in followed(list(enumerate(memory.log, 1))).items():
+            assert_published(view, xid, state)
     expected = sorted((tuple(publication_row(one)) for one in MemoryPublications(memory.log).all()), key=str)
     assert expected == dump(store)["published"]
 
 
-def assert_told(view: View, xid: str, told: DefinitionState) -> None:
+def assert_published(view: View, xid: str, state: DefinitionState) -> None:
     published = CompatVersions(view)
     if xids.segments(xid)[-1] != "s" and xids.segments(xid)[-1] != "m":
         return
     row = view.entity(xid)
     if row is None or '"xref"' in row.attributes:
-        assert not told.numbers, told
+        assert not state.numbers, state
         return
     found = {one.row.id: (one.number, one.row.since, not one.is_retained) for one in published.versions(xid)}
-    assert found == {id: (number, told.rows[id], id in told.living) for id, number in told.numbers.items()}
+    assert found == {id: (number, state.rows[id], id in state.living) for id, number in state.numbers.items()}
     family = legacy_api_of(xid)
     assert family is not None
-    assert published.numbers(xid) == sorted(told.numbers.values())
+    assert published.numbers(xid) == sorted(state.numbers.values())
     for one in published.versions(xid):
         assert published.version(xid, one.number) == one
         assert published.by_uri(family, one.uri, (URL + family.base, URL)) == one
     latest = published.latest(xid)
-    assert latest is not None and latest.number == max(told.numbers.values())
+    assert latest is not None and latest.number == max(state.numbers.values())
 
 
 def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
@@ -257,7 +257,7 @@ def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
         return read_model_rows(connection)
 
 
-#: Versions that are pruned, live again, are forgotten, come back and go with their definition, on either database.
+#: Versions are pruned, written again, forgotten, restored, and deleted with their definition.
 STORY: list[Command] = [
     ReplaceModel(source(1)),
     put_group(G, "Text/1"),
@@ -283,7 +283,7 @@ def test_a_story_on_either_database(store_url: str) -> None:
 
 
 def test_damage_is_found(store_url: str) -> None:
-    # LEG-606, LEG-707: what look-ups rely on is what the log makes of it
+    # LEG-606, LEG-707: the rows that look-ups rely on have to agree with the log
     check(store_url, STORY)
     with closing(Store(store_url)) as store:
         own = tables().published

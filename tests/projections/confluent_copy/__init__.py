@@ -1,1 +1,1 @@
-"""Copies between schema registries: orders, and records of topics. The copies themselves are in tests/api/cli."""
+"""Copies between schema registries: orders, and records of topics. Tests of whole copies are in tests/api/cli."""

@@ -1,4 +1,4 @@
-"""What the records of a `_schemas` topic leave, and the order in which subjects are written."""
+"""The subjects that records of a `_schemas` topic result in, and the order in which subjects are written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def key(type: str, **members: Any) -> dict[str, Any]:
     return {"keytype": type, "magic": 0, **members}
 
 
-# CSR-1010: the records, and the versions, their soft deletions, the level and the mode of the subject `s` after them.
+# CSR-1010: records, and the live versions, soft-deleted versions, level and mode of the subject `s` after them.
 RECORDS: list[tuple[str, list[tuple[Any, Any]], tuple[list[int], list[int], str | None, str | None]]] = [
     ("a schema", [schema(1)], ([1], [], None, None)),
     ("the last record counts", [schema(1), schema(2), schema(1, deleted=True)], ([2], [1], None, None)),
@@ -77,7 +77,7 @@ def test_records_of_something_else(line: str, message: str) -> None:
 
 
 def copied(name: str, *references: tuple[str, int] | None) -> SubjectCopy:
-    """A subject with a version for each reference."""
+    """A subject with a version for each reference; None is a version without one."""
     versions = [
         VersionCopy(number, number, "AVRO", "", (NamedReference("r", *reference),) if reference else ())
         for number, reference in enumerate(references, 1)

@@ -1,4 +1,4 @@
-"""Rows as they are needed: a result is not fetched whole, in whatever state a connection is."""
+"""Reads stream rows and never fetch a whole result, in whatever state a connection is; writes keep their order."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from annals.projections.database.drivers import CHUNK, MIN_COPY_ROWS, ROWS_PER_I
 from annals.projections.entities.tables import tables
 
 MANY = 10 * CHUNK
-#: What a cursor has to have in the middle of a result, and a whole result has not: more to come.
+#: The number of open cursors of streams: zero if a result was fetched whole.
 OPEN = "SELECT count(*) FROM pg_cursors WHERE name LIKE 'stream%'"
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["before any statement", "after one"])
 def test_a_stream_of_a_transaction_is_never_fetched_whole(postgres_url: str, begun: bool) -> None:
-    # what a rebuild, an export and a verification need, whose memory does not grow with the registry
+    # the memory of a rebuild, an export and a verification must not grow with the registry
     engine = open_engine(postgres_url)
     with engine.begin() as connection:
         if begun:
@@ -39,7 +39,7 @@ def test_a_stream_of_a_transaction_is_never_fetched_whole(postgres_url: str, beg
 
 
 def test_what_a_reader_has_prepared_outlives_its_transactions(postgres_url: str) -> None:
-    # planning a look-up takes longer than the look-up; a driver that sees a ROLLBACK forgets all plans
+    # planning a look-up takes longer than running it; the driver forgets all prepared statements at a ROLLBACK
     open_engine(postgres_url).dispose()
     reader = connect(postgres_url)
     prepared: list[Any] = []
@@ -50,7 +50,7 @@ def test_what_a_reader_has_prepared_outlives_its_transactions(postgres_url: str)
                 assert (value, [row[0] for row in rows]) == (4, [3])
             assert reader.one("SELECT ?::bigint", (5,)) == (5,)
             prepared.append(reader.all("SELECT name, prepare_time FROM pg_prepared_statements ORDER BY name"))
-    assert len(prepared[0]) == 3  # the last look is one of them
+    assert len(prepared[0]) == 3  # one of them is the last query itself
     assert prepared == [prepared[0]] * 3
     reader.close()
 
@@ -63,7 +63,7 @@ def test_a_reader_whose_transaction_failed_is_not_used_again(postgres_url: str) 
     assert not reader.is_open
 
 
-# the first rows came before the one that fails
+# the first rows arrive before the one that fails
 def test_a_stream_that_fails_midway_raises(postgres_url: str) -> None:
     open_engine(postgres_url).dispose()
     reader = connect(postgres_url)
@@ -90,7 +90,7 @@ def test_a_stream_ended_by_the_server_raises(postgres_url: str) -> None:
 def test_a_stream_that_is_not_read_to_its_end_keeps_no_reader_in_the_past(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """A reader sees each commit, and works on, while something such as an exception refers to an unfinished stream."""
+    """A reader sees each commit, and stays usable, while for example an exception refers to an unfinished stream."""
     url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
     engine = open_engine(url)
     with engine.begin() as connection:
@@ -117,7 +117,7 @@ def test_a_stream_that_is_not_read_to_its_end_keeps_no_reader_in_the_past(
 
 
 def test_many_rows_follow_what_was_written_before(store_url: str) -> None:
-    """Statements that are sent together later must not be overtaken by rows that are sent at once."""
+    """Rows that are sent at once must not overtake earlier statements that are combined and sent later."""
     store = Store(store_url)
     store.create()
     rows = [(number, b"", "a") for number in range(MIN_COPY_ROWS)]
@@ -136,7 +136,7 @@ def test_many_rows_follow_what_was_written_before(store_url: str) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, ROWS_PER_INSERT, 2 * ROWS_PER_INSERT + 3])
 def test_all_rows_are_inserted(store_url: str, count: int) -> None:
-    """On SQLite, many of them by one statement."""
+    """On SQLite, one statement inserts many rows."""
     store = Store(store_url)
     store.create()
     rows = [(number, f"{number}".encode(), "a") for number in range(count)]

@@ -1,1 +1,1 @@
-"""The read model: its rows, queries, plans, rebuilds and proofs."""
+"""The read model: its rows, queries, plans, rebuilds and verification."""

@@ -1,4 +1,4 @@
-"""When the attribute index takes in what it is behind; test_filters has what reads show until then."""
+"""When the attribute index catches up; test_filters checks what reads return until then."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_it_is_never_far_behind(store_url: str) -> None:
 
 @pytest.mark.parametrize("change", [{"meta": {"xref": "/dirs/d1/files/f2"}}, {"meta": {"xref": None}}])
 def test_an_xref_is_indexed_at_once(store_url: str, change: dict[str, Any]) -> None:
-    """ENT-130: lists find the Resources that show others by the index."""
+    """ENT-130: lists find Resources with an xref by the index."""
     create(store_url)
     entities = EntityProjection()
     with closing(Store(store_url)) as store:
@@ -114,7 +114,7 @@ def test_a_large_interaction_is_indexed_at_once(store_url: str) -> None:
 def test_a_large_interaction_does_not_look_up_its_own_entities(
     store_url: str, monkeypatch: pytest.MonkeyPatch, is_behind: bool
 ) -> None:
-    """Under the write lock, the index takes in the few events that it lacks; those of an import are in memory."""
+    """Under the write lock, the index reads only the few entities that it lacks; those of an import are in memory."""
     create(store_url)
     entities = EntityProjection()
     with closing(Store(store_url)) as store:

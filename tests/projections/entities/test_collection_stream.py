@@ -26,7 +26,7 @@ Texts = list[tuple[str, int, int]]
 
 @pytest.fixture
 def tree(registry: Registry) -> Registry:
-    """A Group with two Resources, one of which has a Version; another Group with a name that begins the same."""
+    """A Group with two Resources, one of which has a Version; a Resource in a Group `d-1` that does not exist."""
     registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
     ids = ("/dirs/d", "/dirs/d/files/g", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs/d-1/files/f")
     registry.record(*((xid, {"name": xid}) for xid in ids))
@@ -40,7 +40,7 @@ def texts(registry: Registry, collection: str, definitions: tuple[int, int] = (2
         return [(row[0], row[1], found.position) for row in found.texts]
 
 
-# Members in tree order, without what is below them, at the position that they belong to
+# Members in tree order, without their descendants, and the position that they reflect
 def test_members_as_they_are_stored(tree: Registry) -> None:
     rows = [tree.readers.quick_view().entity(f"/dirs/d/files/{id}") for id in ("f", "g")]
     position = tree.store.log_end().position
@@ -65,11 +65,11 @@ def test_the_stream_declines_other_definitions(tree: Registry) -> None:
     assert texts(tree, "/dirs/d/files", (2, tree.store.log_end().position))
 
 
-# ENT-133: what stands for another shows that one
+# ENT-133: a Resource with an xref has the attributes of its target, which are not in its row
 def test_the_stream_declines_xrefs(tree: Registry) -> None:
     tree.record(("/dirs/d/files/h", {"meta": {"xref": "/dirs/d/files/f"}}))
     assert texts(tree, "/dirs/d/files") is None
-    assert texts(tree, "/dirs/d-1/files") is None  # that one has no owner
+    assert texts(tree, "/dirs/d-1/files") is None  # its Group does not exist
     assert texts(tree, "/dirs/d/files/f/versions")
     tree.record(("/dirs/d/files/h", None))
     assert texts(tree, "/dirs/d/files")
@@ -100,16 +100,16 @@ def test_a_collection_streams(registry: Registry) -> None:
     assert peak < 3_000_000
 
 
-# A statement is alone in its transaction: the tables that a rebuild swaps in are never seen without their rows.
+# Each statement has a transaction of its own, so it never sees tables that a rebuild swaps in without their rows.
 def test_lists_stay_whole_during_rebuilds(tree: Registry) -> None:
     expected, done = texts(tree, "/dirs/d/files"), Event()
 
     def read() -> int:
-        looks = 0
+        reads = 0
         while not done.is_set():
             assert texts(tree, "/dirs/d/files") == expected
-            looks += 1
-        return looks
+            reads += 1
+        return reads
 
     with ThreadPoolExecutor(2) as pool:
         readers = [pool.submit(read) for _ in range(2)]
@@ -121,8 +121,8 @@ def test_lists_stay_whole_during_rebuilds(tree: Registry) -> None:
         assert all(reader.result() > 10 for reader in readers)
 
 
-# The moment that a list is of comes after its locks: one that waits for a swap sees the rows of the table swapped in.
-# SQLite's readers wait for no writer.
+# A list takes its snapshot after its locks, so a list that waits for a swap sees the rows of the new table. Readers on
+# SQLite do not wait for writers.
 def test_a_list_that_waits_for_a_swap_is_whole(postgres_url: str) -> None:
     with Registry(postgres_url) as registry, ThreadPoolExecutor(1) as pool:
         registry.record(*((xid, {"name": xid}) for xid in ("/model", "/capabilities", "/dirs/d", "/dirs/d/files/f")))
@@ -147,12 +147,12 @@ def test_the_statement_reads_one_range_of_an_index(large: Registry) -> None:
     with closing(connect(large.url)) as reader:
         if sqlite:
             rows = reader.all(f"EXPLAIN QUERY PLAN SELECT {_COLUMNS} {_FROM_MEMBERS}", values)
-        else:  # the plan for whatever values come, by what readers are told
+        else:  # the plan for any values, with the settings of readers
             with reader.stream_at(_POSITION, _COLUMNS, _FROM_MEMBERS, values) as (position, listed):
                 assert (position, list(listed)) == (None, [])
             literals = ", ".join(f"'{value}'" for value in values)
             rows = reader.all(f"EXPLAIN EXECUTE annals_0 ({literals})")
     found = "; ".join(row[-1] for row in rows)
     assert "entity_by_type" in found and ("attribute USING PRIMARY KEY" in found or "attribute_pkey" in found)
-    assert sqlite or "$8" in found  # planned once, not for the values at hand
+    assert sqlite or "$8" in found  # planned once, not for these values
     assert not any(word in found.lower() for word in ("scan entity", "scan attribute", "seq scan", "b-tree", "sort"))

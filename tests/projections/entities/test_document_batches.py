@@ -19,7 +19,7 @@ FILES = "/dirs/d/files"
 
 
 def record(registry: Registry, contents: list[bytes], is_stored: bool = True) -> int:
-    """A file for each document, in this order, each with a Version of the same document; the position afterwards."""
+    """Records a file for each document, in this order, with a Version of the same document; returns the position."""
     hashes = [sha256(content).hexdigest() for content in contents]
     files = ((f"{FILES}/f{number:05}", hash) for number, hash in enumerate(hashes))
     changes = [(xid, {"doc": hash}) for file, hash in files for xid in (file, f"{file}/versions/1")]
@@ -29,7 +29,7 @@ def record(registry: Registry, contents: list[bytes], is_stored: bool = True) ->
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often methods of View read documents from now on; each call is one statement."""
+    """Counts from now on the calls of methods of View that read documents; each call is one statement."""
     seen: Counter[str] = Counter()
 
     def note(name: str) -> None:

@@ -1,4 +1,4 @@
-"""The inline projection: the three tables are what the log says, on both databases."""
+"""The inline projection: its three tables agree with the log, on both databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_rows_follow_creation_change_and_deletion(registry: Registry) -> None:
     assert registry.tables() == registry.expected()
 
 
-# ENT-31: an id that differs only in case takes the place of a deleted one, in one stream
+# ENT-31: an id that differs only in case from a deleted one continues the same stream
 def test_recreation_in_another_case(registry: Registry) -> None:
     registry.record(("/dirs/d1", {"dirid": "d1", "name": "a"}))
     registry.record(("/dirs/d1", None))
@@ -52,7 +52,7 @@ def test_many_rows_at_once(registry: Registry) -> None:
     assert not registry.tables()[0]
 
 
-# ENT-4: a command that is undone leaves nothing in the read model
+# ENT-4: a transaction that is rolled back leaves nothing in the read model
 def test_moves_in_the_transaction_of_the_events(registry: Registry) -> None:
     registry.record(("/dirs/d1", {"dirid": "d1"}))
     before = registry.tables()

@@ -45,7 +45,7 @@ def reads_ranges(plan: str) -> bool:
         (["files.name=n7*"], "PRIMARY KEY"),
         (["files.size>98"], "PRIMARY KEY"),
         (["files.name=n7", "files.size=7"], "PRIMARY KEY"),
-        (["files.name=n7", "files.size>6"], "json_each"),  # few, of which their JSON has decided
+        (["files.name=n7", "files.size>6"], "json_each"),  # few candidates, whose JSON decides
         (["files.name=n*", "files.size>6"], "PRIMARY KEY"),
         (["dirid=d7", "files.size=7"], "PRIMARY KEY"),
         (["files.name!=n7"], "entity_by_type"),
@@ -78,7 +78,7 @@ def test_pages_read_ranges(large: Registry, sort: Sort | None, size: int) -> Non
 
 
 def test_what_is_inlined_in_a_page_is_read_by_ranges_of_one_statement(large: Registry) -> None:
-    # FLAG-30, PAG-7: the members of a sorted page lie apart; a statement for each would be a round trip for each
+    # FLAG-30, PAG-7: the members of a sorted page are not adjacent; a statement for each would be a round trip for each
     with large.readers.view() as view:
         members = list(view.subtree("/dirs/d7/files", {"dirs.files"}))[::-2]
     with explained(large) as db:
@@ -91,7 +91,7 @@ def test_what_is_inlined_in_a_page_is_read_by_ranges_of_one_statement(large: Reg
 
 @pytest.mark.parametrize("expression", ["meta.readonly=true", "meta.readonly=false", "name=n7"])
 def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: str) -> None:
-    # FLAG-10, PAG-7: a page of what has one value is read from the index as it lies there, however many have it
+    # FLAG-10, PAG-7: a page of entities with the same value is read in the order of the index, however many have it
     filter = parse_filter([[expression]], PathScope("dirs.files"), MODEL)
     with explained(large) as db:
         selection = Selection(db, "/dirs/d7/files", filter)
@@ -103,7 +103,7 @@ def test_equal_values_come_in_the_order_of_pages(large: Registry, expression: st
 
 
 def test_resources_with_an_xref_are_looked_up_one_by_one(large: Registry) -> None:
-    # ENT-130: each list looks for them; a range of entities for each of them would take their number squared
+    # ENT-130: each list looks for Resources with an xref; a range of entities for each of them would be quadratic
     pointers = ((f"/dirs/d1/files/x{n}", {"meta": {"xref": f"/dirs/d1/files/f{n}"}}) for n in range(FILES))
     large.record(*pointers)
     with explained(large) as db:
@@ -116,7 +116,7 @@ def test_resources_with_an_xref_are_looked_up_one_by_one(large: Registry) -> Non
 
 
 def test_what_the_index_omits_is_found_by_its_mark(large: Registry) -> None:
-    # FLAG-10, FLAG-51: one look into an index says that there is none
+    # FLAG-10, FLAG-51: one index look-up shows that no entity is omitted
     with explained(large) as db:
         plan = planned(db, SqlFragment(OMITTED_KEYS, ("dirs.files", OMITTED_PATH, b"", "", "~")))
         assert "PRIMARY KEY" in plan or "attribute_pkey" in plan, plan

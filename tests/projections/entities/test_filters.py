@@ -1,6 +1,6 @@
-"""Filters and orders by index against the same by document, on generated registries.
+"""Filters and sorts by index have the same results as by document, on generated registries.
 
-What survives is worked out here once more, from the rule itself: leaf sets over all entities, one by one.
+The expected results come from the rule itself, which is applied to all entities, one by one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ NUMBERS = (
     *map(Decimal, ("1.10", "1e400", "1e999", "-1e-400", "123456789012345678901234567890")),
 )
 TIMES = ("2025-01-01T00:00:00Z", "2025-01-01T00:00:00.5Z", "2025-01-01T00:00:00.50Z", "2024-12-31T23:00:00Z")
-#: A path through it is longer than those in the index.
+#: A key that makes paths longer than the index stores them.
 LONG_KEY = "l" * 190
 NAMES = ("p", "q", "m", "tags")
 
@@ -134,7 +134,7 @@ def registry(request: pytest.FixtureRequest, store_url: str) -> Iterator[Registr
 
 
 def tree(contents: dict[Any, Any]) -> dict[str, dict[str, Any]]:
-    """Entities by xid, owners first; ids that differ in case only meet in the first."""
+    """Entities by xid, owners first. If an xid occurs more than once, its first attributes count."""
     found: dict[str, dict[str, Any]] = {}
     for (group, plural, resource, version), (first, second, third) in contents.items():
         parts = ["dirs", group, plural, resource, "versions", version]
@@ -161,7 +161,7 @@ def picked(conjunction: Conjunction, rows: Sequence[EntityRow]) -> set[str]:
 
 
 def expected(filter: EntityFilter, rows: Sequence[EntityRow]) -> list[str]:
-    """FLAG-16: those, what is below them and what is above them; conjunctions are united."""
+    """FLAG-16: the picked entities of all conjunctions, with their descendants and ancestors."""
     chosen = set().union(*(picked(each, rows) for each in filter))
     return [
         row.xid
@@ -173,7 +173,7 @@ def expected(filter: EntityFilter, rows: Sequence[EntityRow]) -> list[str]:
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(contents=entities, asked=filters)
 def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any], asked: list[list[str]]) -> None:
-    # FLAG-10 to 16, P-10: operators, wildcards and levels as leaf sets, the same by both compilers
+    # FLAG-10 to 16, P-10: operators, wildcards and levels select the same entities by index as by document
     try:
         filter = parse_filter(asked, PathScope("dirs"), MODEL)
     except problems.BadFilter:
@@ -201,7 +201,7 @@ def test_values_of_other_kinds_are_not_in_a_range(registry: Registry, asked: str
 
 @pytest.mark.parametrize("length", [1, 128, 129])
 def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: int) -> None:
-    # FLAG-14: also where the index has only the beginning of a text
+    # FLAG-14: the range of such a pattern has no upper bound, also if the index has only the beginning of a text
     asked = f"p={chr(0x10FFFF) * length}*"
     contents = {f"/dirs/d{n}": {"id": f"d{n}", "p": chr(0x10FFFF) * n} for n in range(127, 131)}
     filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
@@ -213,7 +213,7 @@ def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: 
 
 @pytest.mark.parametrize("asked", ["m.*=a", "m.*!=a", "m.*", "m=null", "m.b=a", "m.*.*=a"])
 def test_keys_with_nul(registry: Registry, asked: str) -> None:
-    # FLAG-10: no text of a database has NUL; such keys are found like others, also once they are known
+    # FLAG-10: a database cannot store NUL in a text; keys with NUL are found like others, also when written again
     members: tuple[dict[str, Any], ...] = (
         {"a\0b": "a"},
         {"\0": "a"},
@@ -231,7 +231,7 @@ def test_keys_with_nul(registry: Registry, asked: str) -> None:
             assert [row.xid for row in found] == expected(filter, all_rows(view))
 
 
-# FLAG-10, FLAG-14: the index cuts long paths, so their entities decide; each is selected once
+# FLAG-10, FLAG-14: the index cuts long paths, so the JSON of entities decides; each entity is selected once
 @pytest.mark.parametrize(
     "asked",
     [
@@ -287,7 +287,7 @@ def test_leaves_with_long_paths(registry: Registry, asked: str) -> None:
 
 
 def _counts_are_consistent(view: View, filter: EntityFilter, rows: Sequence[EntityRow]) -> None:
-    """SER-15: a collection counts what it shows."""
+    """SER-15: the count of a collection is the number of its selected members."""
     left = set(expected(filter, rows))
     selection = view.selection("/dirs", filter, BASE)
     for type in ("dirs.files", "dirs.files.versions"):
@@ -344,7 +344,7 @@ def test_pages_are_the_whole_in_order(
 def test_large_collections_remember_what_lacks_a_value(
     registry: Registry, steps: list[dict[Any, Any]], key: str, most: int, far: int
 ) -> None:
-    # FLAG-51: missing values are lowest, also where it is remembered which members have none and others have written
+    # FLAG-51: missing values are lowest, also if the members without a value are cached, and after later writes
     sort = parse_sort(key, PathScope("dirs"), MODEL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "FEW_SORTED", -1)
@@ -383,7 +383,7 @@ def _pages(
 def test_a_moment_stays_as_it_was(
     registry: Registry, before: dict[Any, Any], after: dict[Any, Any], asked: Any, sort: str | None
 ) -> None:
-    # PAG-7: a set pinned at a position is what it was then, whatever is written after it
+    # PAG-7: a collection pinned at a position stays as it was, whatever is written later
     try:
         filter = parse_filter(asked, PathScope("dirs"), MODEL) if asked else None
     except problems.BadFilter:
@@ -391,13 +391,13 @@ def test_a_moment_stays_as_it_was(
     order = parse_sort(sort, PathScope("dirs"), MODEL) if sort else None
     with emptied(registry, tree(before)) as view:
         position = view.position()
-        then = _shown(view, filter, order, None)
+        then = _listed(view, filter, order, None)
     with emptied(registry, tree(after), keep=True) as view:
         moment = view.row_overrides("/dirs", position=position, uses_index=True)
-        assert _shown(view, filter, order, moment) == then
+        assert _listed(view, filter, order, moment) == then
 
 
-def _shown(view: View, filter: EntityFilter | None, sort: Sort | None, moment: Any) -> list[tuple[str, str]]:
+def _listed(view: View, filter: EntityFilter | None, sort: Sort | None, moment: Any) -> list[tuple[str, str]]:
     selection = view.selection("/dirs", filter, BASE, moment)
     members = view.members(selection, "dirs", sort, 0)
     types = ("dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
@@ -405,7 +405,7 @@ def _shown(view: View, filter: EntityFilter | None, sort: Sort | None, moment: A
 
 
 def emptied(registry: Registry, contents: dict[str, dict[str, Any]], keep: bool = False) -> Any:
-    """A view of a registry that holds some entities and nothing else. keep: those of the same xid are updated."""
+    """A view of a registry after its entities are replaced by these. keep: entities with the same xid are updated."""
     alive = {event.xid for event in registry.history.alive.values()}
     gone = [xid for xid in alive if not (keep and xid in contents)]
     lower = {xid.lower() for xid in alive - set(gone)}

@@ -10,7 +10,7 @@ from annals.domain.filters import depth
 from annals.domain.values import xid as xids
 from annals.projections.entities.id_keys import id_key, id_key_bound, owner_id_key, tree_key_of
 
-#: Ids that look like names and marks, and Resource types with the names of other things.
+#: Ids that equal names of types or contain punctuation, and types with the names of others.
 IDS = ("a", "a-", "a.b", "a~", "b", "dirs", "files", "versions")
 RESOURCES = (("dirs", "files"), ("dirs", "dirs"), ("a", "versions"))
 GROUPS = [f"/{group}/{id}" for group, id in product({group for group, _ in RESOURCES}, IDS)]

@@ -18,7 +18,7 @@ MANY = 300_000
 
 
 def leaves_of(registry: Registry) -> dict[str, int]:
-    """How many leaves the index has of each entity, and -1 for the one that says it has none."""
+    """The number of leaves that the index has of each entity; -1 for an entity that it omits."""
     found: dict[str, int] = {}
     for type, path, _, id_key in registry.tables()[2]:
         key = tree_key_of(type, id_key)
@@ -26,9 +26,9 @@ def leaves_of(registry: Registry) -> dict[str, int]:
     return found
 
 
-def dirs(registry: Registry, asked: str, sort: Sort | None = None) -> list[str]:
-    """The ids of the Groups that an expression leaves, by the index."""
-    filter = parse_filter([[asked]], PathScope("dirs"), MODEL) if asked else None
+def dirs(registry: Registry, expression: str, sort: Sort | None = None) -> list[str]:
+    """The ids of the Groups that an expression selects, by the index."""
+    filter = parse_filter([[expression]], PathScope("dirs"), MODEL) if expression else None
     with registry.readers.view() as view:
         members = view.members(view.selection("/dirs", filter, "http://h"), "dirs", sort, 0)
         return [row.id for row in members.rows(members.page_keys())]
@@ -59,7 +59,7 @@ def test_the_bound_is_exact(registry: Registry, count: int) -> None:
 
 
 def test_entities_come_and_go_across_the_bound(store_url: str) -> None:
-    # FLAG-10: the index is what the rows ask for, whatever an entity had before
+    # FLAG-10: the index agrees with the rows, whatever an entity had before
     few, many = {"dirid": "d", "name": "a"}, {"dirid": "d", "labels": {"a": "b", "c": "d", "e": "f"}}
     with Registry(store_url, 3) as registry:
         for attributes, count in ((few, 2), (many, -1), ({**many, "name": "b"}, -1), (few, 2)):

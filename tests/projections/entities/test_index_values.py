@@ -1,4 +1,4 @@
-"""The values of the attribute index: their bytes have the order of what they stand for."""
+"""The values of the attribute index: their bytes have the order of the values that they encode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_kinds_have_an_order() -> None:
 
 @given(TEXTS, TEXTS)
 def test_numbers_sort_as_they_compare(one: str, other: str) -> None:
-    # FLAG-13, FLAG-51: the keys of an order have all the digits, too
+    # FLAG-13, FLAG-51: sort keys have all digits, too
     first, second = (scalar_value(loads(text)) for text in (one, other))
     assert (first > second) - (first < second) == compare_numbers(loads(one), Decimal(other))
 
@@ -43,7 +43,7 @@ def test_numbers_sort_as_they_compare(one: str, other: str) -> None:
     ],
 )
 def test_adjacent_numbers_differ(row: list[str]) -> None:
-    # FLAG-51: also where they share a double, which lies in the middle of them
+    # FLAG-51: also if they round to the same double
     assert sorted(map(loads, reversed(row)), key=scalar_value) == [*map(loads, row)]
 
 

@@ -39,7 +39,7 @@ GROUPS, FILES, TIMES = 10, 100, 3
 def test_by_reading_equals_by_index(
     registry: Registry, before: dict[Any, Any], after: dict[Any, Any], asked: Any, key: str | None, size: int
 ) -> None:
-    # FLAG-82: what an index answered at a position is what reading its rows answers later
+    # FLAG-82: a listing by index at a position equals a later listing of the past that reads all rows of then
     try:
         filter = parse_filter(asked, PathScope("dirs"), MODEL) if asked else None
     except problems.BadFilter:
@@ -53,7 +53,7 @@ def test_by_reading_equals_by_index(
 
 
 def listing(view: View, filter: EntityFilter | None, sort: Sort | None, size: int) -> list[Any]:
-    """All that a listing asks: members with what is below them, sizes, the first pages from both ends."""
+    """The results of all queries of a listing: members with descendants, counts, the first pages from both ends."""
     selection = view.selection("/dirs", filter, BASE)
     members = view.members(selection, "dirs", sort, 0)
     rows = [(row.xid, row.attributes) for row in selection.with_descendants(members.rows(members.page_keys()), TYPES)]
@@ -67,7 +67,7 @@ def listing(view: View, filter: EntityFilter | None, sort: Sort | None, size: in
 
 
 def test_each_row_is_found_between_its_changes(registry: Registry) -> None:
-    # FLAG-80: from its event on, until the next one; deleted, not at all
+    # FLAG-80: a row is found from its event on until the next one; a deleted entity is not found
     ends = [
         registry.record(("/dirs/d", own) if own is not None else ("/dirs/d", None))
         for own in ({"n": 1}, {"n": 2}, None, {"n": 3})
@@ -82,7 +82,7 @@ def test_each_row_is_found_between_its_changes(registry: Registry) -> None:
 
 
 class AllExplained(Explained):
-    """The same for whatever is asked, not only for what is streamed."""
+    """Explains all queries, not only streamed ones."""
 
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         self.plans.append("; ".join(row[-1] for row in self._db.all(self._explain + sql, values)))
@@ -97,7 +97,7 @@ class AllExplained(Explained):
 
 @pytest.fixture
 def explained(registry: Registry) -> Iterator[AllExplained]:
-    """A store of whose rows most are history."""
+    """A store most of whose rows are history."""
     for time in range(TIMES):
         for d in range(GROUPS):
             files = ((f"/dirs/d{d}/files/f{f}", {"size": f + time, "meta": {}}) for f in range(FILES))
@@ -114,7 +114,7 @@ def explained(registry: Registry) -> Iterator[AllExplained]:
 
 @pytest.mark.scale
 def test_a_past_entity_needs_two_lookups(explained: AllExplained) -> None:
-    # FLAG-80: by primary key in both tables, of the history the last row only
+    # FLAG-80: by primary key in both tables; of the history, only the last row is read
     past = PastDatabase(explained, GROUPS * FILES)
     past.entity(tree_key("/dirs/d1"))
     past.entity_with_document(tree_key("/dirs/d1"))
@@ -125,12 +125,12 @@ def test_a_past_entity_needs_two_lookups(explained: AllExplained) -> None:
 
 @pytest.mark.scale
 def test_past_pages_and_trees_merge_two_ranges(explained: AllExplained) -> None:
-    # FLAG-80, PAG-7: both tables in the order of keys, without sorting what they hold
+    # FLAG-80, PAG-7: both tables are read in the order of keys, without a sort
     past = PastDatabase(explained, GROUPS * FILES)
     for xid, type in (("/dirs", "dirs"), ("/dirs/d7/files", "dirs.files")):
         selection = ScanSelection(past, xid, None)
         list(ScannedMembers(past, selection, type, None, FILES).page_keys(limit=10))
-        # PostgreSQL sorts what is that little, as long as it is not what lies below the members.
+        # PostgreSQL may sort the files, which are few. A page of Groups must not read what is below them.
         assert "entity_history_by_type" in explained.plans[-1] or type != "dirs", explained.plans
         list(selection.rows(selection.state, {type, "dirs.files"}, selection.low, selection.high))
     list(View(past).subtree("/dirs/d7"))

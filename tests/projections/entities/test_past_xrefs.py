@@ -1,4 +1,4 @@
-"""Resources with an xref at a past moment: the ones that a scan finds, without reading the others."""
+"""Resources with an xref at a past moment are those that a scan finds, but no other Resources are read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CountedRows:
 
 
 def write(api: Api, chance: random.Random) -> int:
-    """The position after one of several changes of an xref, or of a Resource without one."""
+    """Makes a random change of an xref, or of a Resource without one; returns the position afterwards."""
     id, target = chance.choice("abc"), chance.choice(["s1", "s2", "missing"])
     match chance.randrange(4):
         case 0 | 1:

@@ -1,4 +1,4 @@
-"""Query plans: what later becomes a filter, a sorted page or a tree reads index ranges, never the whole table."""
+"""Query plans: the queries of filters, sorted pages and trees read index ranges, never a whole table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.stores import analyze
 pytestmark = pytest.mark.scale
 
 GROUPS, FILES = 20, 100
-#: The leaves of a path with values in some condition; a value is written in hexadecimal digits.
+#: The leaves of a path whose values meet a condition. Values are hexadecimal literals.
 OF_FILES = "SELECT id_key FROM attribute WHERE path = 3 AND "
 
 

@@ -1,4 +1,4 @@
-"""Views: look-ups, subtrees and one moment at a time."""
+"""Views: look-ups, subtrees, and reads of one moment."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.registries.recorded import Registry
 
 @pytest.fixture
 def tree(registry: Registry) -> Registry:
-    """Two Groups whose ids share a beginning, with a few Resources."""
+    """Three Groups whose ids share a prefix, with a few Resources."""
     ids = ("/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/versions/1", "/dirs/d/files/f-2", "/dirs/d-1", "/dirs/d.x")
     registry.record(("/", {"registryid": "r"}), ("/model", {}), ("/capabilities", {}))
     registry.record(*((xid, {"name": xid}) for xid in reversed(ids)))
     return registry
 
 
-# ENT-31: letter case belongs to an id, though it never tells two apart
+# ENT-31: look-ups are case-sensitive, though no two ids differ only in case
 def test_entity_by_exact_xid(tree: Registry) -> None:
     view = tree.readers.quick_view()
     found = view.entity("/dirs/d/files/f")
@@ -31,8 +31,8 @@ def test_entity_by_exact_xid(tree: Registry) -> None:
 
 
 def test_entities_come_in_the_order_asked_for(tree: Registry) -> None:
-    asked = ["/dirs/d-1", "/dirs/none", "/", "/DIRS/d", "/dirs/d"]
-    assert [row.xid for row in tree.readers.quick_view().entities(asked)] == ["/dirs/d-1", "/", "/dirs/d"]
+    requested = ["/dirs/d-1", "/dirs/none", "/", "/DIRS/d", "/dirs/d"]
+    assert [row.xid for row in tree.readers.quick_view().entities(requested)] == ["/dirs/d-1", "/", "/dirs/d"]
 
 
 def test_definitions_come_along(tree: Registry) -> None:
@@ -89,7 +89,7 @@ def test_a_view_over_a_write_transaction_sees_it(tree: Registry) -> None:
         assert tree.readers.quick_view().entity("/dirs/new") is None
 
 
-# SER-18: document bytes come back as they went in
+# SER-18: the bytes of a document are stored unchanged
 def test_documents(tree: Registry) -> None:
     tree.record(("/dirs/x", {"name": "x"}), documents={"ab": b"\x00\xff"})
     assert tree.readers.quick_view().document("ab") == b"\x00\xff"

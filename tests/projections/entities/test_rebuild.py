@@ -43,7 +43,7 @@ INTERACTIONS = st.lists(st.dictionaries(XIDS, st.none() | ATTRIBUTES, min_size=1
 
 
 def record(registry: Registry, interaction: dict[str, dict[str, Any] | None]) -> None:
-    """Records what can happen: one event to a stream, deletions of what lives."""
+    """Records what is possible: one event per stream, and deletions only of existing entities."""
     by_stream = {xid.lower(): (xid, attributes) for xid, attributes in interaction.items()}
     possible = [
         (registry.history.alive[stream].xid if stream in registry.history.alive else xid, attributes)
@@ -54,7 +54,7 @@ def record(registry: Registry, interaction: dict[str, dict[str, Any] | None]) ->
         registry.record(*possible)
 
 
-# P-14: replaying the log from empty gives what was there, byte for byte
+# P-14: a read model that is rebuilt from the log is the same, byte for byte
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(INTERACTIONS)
 def test_any_history_is_rebuilt_as_it_was(interactions: list[dict[str, dict[str, Any] | None]]) -> None:
@@ -105,8 +105,8 @@ def test_twice_over(filled: Registry) -> None:
     assert filled.readers.quick_view().position() == filled.store.log_end().position
 
 
-# On PostgreSQL, rows that were replaced during the rebuild and half-full pages take no space: the database cannot pack
-# the tables any further.
+# On PostgreSQL, rows that were replaced during the rebuild and half-full pages take no space: VACUUM FULL cannot make
+# the tables smaller.
 def test_tables_are_packed(quiet_postgres_url: str) -> None:
     with Registry(quiet_postgres_url) as registry:
         for n in range(5):
@@ -162,7 +162,7 @@ def test_a_read_model_of_another_schema_is_rebuilt(filled: Registry, table: str)
     assert filled.tables() == filled.expected()
 
 
-# Writes at every stage of a rebuild, also after its last look at the log, are in the tables that it swaps in.
+# Writes at every stage of a rebuild, also after its last read of the log, are in the tables that it swaps in.
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("stage", ["create_tables", "fill_rows", "fill_index", "fill", "create_indexes", "verify"])
 def test_writes_during_a_rebuild(filled: Registry, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
@@ -219,14 +219,14 @@ def test_a_snapshot_outlives_a_rebuild(filled: Registry, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def vacuumed(tmp_path: Path) -> Iterator[Registry]:
-    """On a server that looks for tables to vacuum each second."""
+    """A registry on a server whose autovacuum runs every second."""
     with server_of(tmp_path, "autovacuum_naptime=1s") as url, schema_of(url) as schema, Registry(schema) as registry:
         yield registry
 
 
 @pytest.mark.long
 def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the table is vacuumed for longer than the test lasts; a swap that waits for its end is tried in vain
+    # the vacuum takes longer than the test, so a swap that waited for its end would fail
     monkeypatch.setattr(rebuilding, "SWAP_ATTEMPTS", 1)
     vacuumed.record(("/", {"registryid": "r"}), *((f"/dirs/d{n}", {"dirid": f"d{n}" * 50}) for n in range(2000)))
     with vacuumed.store.writing() as tx:
@@ -241,10 +241,8 @@ def test_a_vacuum_of_postgresql_gives_way(vacuumed: Registry, monkeypatch: pytes
     assert vacuumed.tables() == vacuumed.expected()
 
 
-def test_a_vacuum_that_somebody_asked_for_holds_up_no_writer(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # the rebuild waits for its end, and has not the write lock meanwhile
+def test_a_manual_vacuum_delays_no_writer(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the rebuild waits for the vacuum without holding the write lock
     monkeypatch.setattr(rebuilding, "SWAP_PAUSE", 0.01)
     with Registry(postgres_url) as registry:
         registry.record(("/", {"registryid": "r"}))
@@ -262,7 +260,7 @@ def test_a_vacuum_that_somebody_asked_for_holds_up_no_writer(
         assert registry.tables() == registry.expected()
 
 
-# A log whose state hash the rows do not reach is damaged: the old rows go on being served.
+# If the rebuilt rows do not have the state hash of the log, the log is damaged: the old rows stay in use.
 def test_a_damaged_log_is_not_served(filled: Registry) -> None:
     before = filled.tables()
     with filled.store.writing() as tx:

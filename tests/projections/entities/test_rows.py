@@ -1,4 +1,4 @@
-"""What a row of the read model says beyond its event."""
+"""The offset of a Resource's own `meta`, which a row of the read model has in addition to its event."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row_of(xid: str, type: str, attributes: dict[str, Any]) -> EntityRow:
 @pytest.mark.parametrize("before", [{}, {"name": 'a ,"meta":{ é'}, {"labels": LIKE_IT}, {"a": LIKE_IT, "b": "\x00"}])
 @pytest.mark.parametrize("meta", [META, {**META, "labels": LIKE_IT}])
 def test_a_resources_own_meta_is_found(before: dict[str, Any], meta: dict[str, Any]) -> None:
-    """Answers put the URLs of a Resource there, whatever other members have that name."""
+    """Responses insert the URLs of a Resource at this offset. Other members may have the name `meta` too."""
     found = row_of("/dirs/d1/files/f1", "dirs.files", {**IDS, **before, "meta": meta, "versionscount": 1})
     expected = row_of("/dirs/d1/files/f1", "dirs.files", {**IDS, **before}).attributes
     assert found.attributes[: found.meta] + "}" == expected

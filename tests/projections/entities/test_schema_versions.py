@@ -1,4 +1,4 @@
-"""The table of schemas: one index probe for each look-up, whatever it is about."""
+"""The table of schemas: each look-up is one index probe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
 
 
 class ExplainedQueries:
-    """A connection that plans each query before it answers it."""
+    """A connection that explains each query before it runs it."""
 
     def __init__(self, db: Any, explain: str) -> None:
         self._db, self._explain = db, explain
@@ -55,7 +55,7 @@ def test_look_ups_are_index_probes(store_url: str, name: str, position: int | No
     with closing(Store(store_url)) as store, store.engine.connect() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         if not is_sqlite:
-            connection.exec_driver_sql("SET enable_seqscan = off")  # a small table would be read whole
+            connection.exec_driver_sql("SET enable_seqscan = off")  # otherwise PostgreSQL scans a small table
         db = ExplainedQueries(drivers.database_of(connection), "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN")
         look_up(StoredSchemas(db, position))
         assert db.plans and all(index in plan for plan in db.plans), db.plans

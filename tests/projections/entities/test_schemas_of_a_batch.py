@@ -1,4 +1,4 @@
-"""Commands of one batch see the versions that those before them have added, though all are looked up at the start."""
+"""Commands of a batch see the versions that earlier ones added, although the batch looks all up at its start."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def handled(store: Store, batch: list[PendingCommand]) -> list[Any]:
 
 
 def test_versions_of_one_subject(store_url: str) -> None:
-    # CSR-502, CSR-511: a schema that a command before has registered is known, and numbers go on
+    # CSR-502, CSR-511: a schema that an earlier command registered is known, and numbers continue
     create(store_url, default_source())
     with closing(Store(store_url, open_schemas=open_schemas)) as store:
         delete = PendingCommand(DeleteSchemas(GROUP, SUBJECT, IDS, 1))
@@ -49,7 +49,7 @@ def test_versions_of_one_subject(store_url: str) -> None:
 
 
 def test_copies_with_one_id(store_url: str) -> None:
-    # CSR-1004: an id stands for one content in a context, also of a command before
+    # CSR-1004: an id stands for one content in a context, also if an earlier command of the batch set it
     create(store_url, default_source())
     with closing(Store(store_url, open_schemas=open_schemas)) as store:
         outcomes = handled(store, [copy(1, 7, INT, "a"), copy(1, 7, LONG, "b"), copy(1, 7, INT, "c")])

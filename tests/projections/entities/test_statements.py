@@ -1,4 +1,4 @@
-"""How many statements a transaction of the writer takes, whatever the number of commands that share it."""
+"""The number of statements of a write transaction, which does not depend on the number of its commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.registries.in_process import create
 
 #: Three statements read, and the others write: on SQLite one for each table, on PostgreSQL one for all.
 MOST = {"sqlite": 9, "postgresql": 4}
-#: On SQLite the documents and the schemas. The first batch asks for the highest id as well.
+#: Further statements for the documents and the schemas, on SQLite. The first batch reads the highest id as well.
 MOST_OF_SCHEMAS = 2
 _DEFAULT = "/schemagroups/default"
 
@@ -49,7 +49,7 @@ def statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def noted_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that run from now on, but for the beginning and the end of transactions."""
+    """Collects the statements that run from now on, without those that begin and end transactions."""
     seen: list[str] = []
 
     def count(owner: Any, *names: str) -> None:
@@ -92,7 +92,7 @@ def test_commands_share_statements(store: Store, statements: list[str], commands
 
 @pytest.mark.parametrize("commands", [1, 2, 20])
 def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatch, commands: int) -> None:
-    """CSR-408: commands whose documents are checked ask for the ids of all contents at once."""
+    """CSR-408: commands whose documents are checked look up the ids of all contents at once."""
     create(store_url, default_source())
     with closing(Store(store_url, open_schemas=open_schemas)) as store:
         seen = noted_statements(store, monkeypatch)
@@ -114,9 +114,9 @@ def test_schemas_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("imports", [False, True])
 def test_new_subjects_share_statements(store_url: str, monkeypatch: pytest.MonkeyPatch, imports: bool) -> None:
-    """CSR-516, CSR-1003: what the commands of a batch look up is read at once, and what they append is written at once.
+    """CSR-516, CSR-1003: all look-ups of a batch are read at once, and all its changes are written at once.
 
-    imports: whether they bring their ids.
+    imports: whether the commands contain ids.
     """
     create(store_url, default_source())
     with closing(Store(store_url, open_schemas=open_schemas)) as store:
@@ -154,7 +154,7 @@ def _schema(id: str, round: int, number: int) -> PendingCommand:
 
 
 def test_refused_commands_take_no_statements(store: Store, statements: list[str]) -> None:
-    """ENT-4: what a refused command has appended was never written."""
+    """ENT-4: events that a refused command appended are never written."""
     handle([_put("f1")], store, [])
     del statements[:]
 

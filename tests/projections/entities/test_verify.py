@@ -1,4 +1,4 @@
-"""Whatever is changed in the rows of the present or the past behind the log's back is found, and where."""
+"""`verify_history` finds every change of current or past rows that is not from the log, and its position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
 from tests.commands.test_dryrun import F, create, put
 
-#: What a file went through: made, changed, deleted and brought back, with each end in the history but the last.
+#: A file is created, changed, deleted and restored. The history has all its states except the last.
 WORK = (
     put(F, document=b"one", name="é"),
     put(F, name="two", labels={"a": "b"}),
@@ -33,7 +33,7 @@ COLUMNS = [(table, column.name) for table in TABLES for column in table.columns]
 
 @pytest.fixture
 def filled_store(store_url: str) -> Iterator[Store]:
-    """A registry with a past."""
+    """A registry with a history."""
     store = Store(store_url, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     store.create()
     create(store)
@@ -55,7 +55,7 @@ def ids(value: object) -> str:
 
 @pytest.mark.parametrize(("table", "name"), COLUMNS, ids=ids)
 def test_a_changed_value_is_found(filled_store: Store, table: Table, name: str) -> None:
-    # FLAG-82: the past is read from these rows, so each value in them has to be the log's
+    # FLAG-82: reads of the past use these rows, so each value in them has to agree with the log
     column: Column[object] = table.c[name]
     with filled_store.engine.begin() as connection:
         last = connection.execute(select(table).order_by(table.c.since.desc()).limit(1)).one()
@@ -68,13 +68,13 @@ def test_a_changed_value_is_found(filled_store: Store, table: Table, name: str) 
 
 @pytest.mark.parametrize("table", TABLES, ids=ids)
 def test_a_missing_row_is_found(filled_store: Store, table: Table) -> None:
-    # FLAG-80: what lived then is there
+    # FLAG-80: each entity has a row for the time that it existed
     with filled_store.engine.begin() as connection:
         connection.execute(table.delete().where(table.c.tree_key.like("%versions%")))
     assert [found.position for found in verify_history(filled_store)] == [filled_store.log_end().position]
 
 
 def test_rebuilt_rows_are_equal(filled_store: Store) -> None:
-    # FLAG-82: a rebuild leaves the past as it was
+    # FLAG-82: rows of the past still agree with the log after a rebuild
     rebuild(filled_store)
     assert list(verify_history(filled_store)) == []

@@ -1,4 +1,4 @@
-"""Whatever is changed in the index over attributes behind the log's back is found, and whose it is."""
+"""`verify_index` finds every change of the attribute index that is not from the log, and names its entity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def filled_store(store_url: str) -> Iterator[Store]:
     create(store)
     entities = EntityProjection()
     handle([PendingCommand(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [entities])
-    assert list(verify_index(store)) == []  # of an index that is behind
+    assert list(verify_index(store)) == []  # also of an index that is behind
     with store.writing() as transaction:
         entities.catch_up(transaction.connection)
     assert list(verify_index(store)) == []
@@ -61,12 +61,12 @@ KEY = "id_key = 'd!f\"1'"
     ],
 )
 def test_a_changed_leaf_is_found(filled_store: Store, change: str, found: str) -> None:
-    # FLAG-1, FLAG-82: filters of the present go through these rows, so each of them has to be its entity's
+    # FLAG-1, FLAG-82: filters on current entities read these rows, so each row has to agree with its entity
     key = V.replace("/", "!")
     with filled_store.engine.begin() as connection:
         connection.execute(text(change))
-    said = [each.text for each in verify_index(filled_store)]
-    assert said[0] == f"the index over attributes is not what {key!r} results in at {found}"
+    reported = [each.text for each in verify_index(filled_store)]
+    assert reported[0] == f"the index over attributes is not what {key!r} results in at {found}"
     assert list(verify_history(filled_store)) == []
     rebuild(filled_store)
     assert list(verify_index(filled_store)) == []

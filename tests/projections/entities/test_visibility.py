@@ -18,7 +18,8 @@ from annals.projections.entities.filters.sql import SqlFragment, and_, key_list
 from annals.projections.entities.id_keys import LAST_ID_KEY, id_key, id_key_bound
 from annals.projections.entities.visibility import EVERYTHING, Visibility
 
-#: Few characters, so that places and xids meet: letters of both cases, wildcards, and those of LIKE and of keys' order.
+#: Few characters, so that places often match xids: letters of both cases, a wildcard of LIKE, and characters around
+#: which the order of keys matters.
 _ID_CHARACTERS = "abB_-.~@:1"
 _NAMES = ("a", "ab", "a_b", "dirs")
 _WILD_NAMES = (*_NAMES, "*", "a*", "*b", "d*s", "a**")
@@ -44,7 +45,7 @@ def _xids(draw: st.DrawFn) -> str:
 _entities = st.lists(_xids(), max_size=40).map(
     lambda found: list({xids.tree_key(xid): xid.lower() for xid in found}.values())
 )
-#: What a query is about: an entity, a collection or the registry.
+#: The path of a query: an entity, a collection or the registry.
 _paths = st.one_of(
     st.just(xids.REGISTRY), st.sampled_from(_NAMES).map("/{}".format), _xids(), _xids().map("{}/files".format)
 )
@@ -80,7 +81,7 @@ def test_conditions_and_function_agree(db: Database, visibility: Visibility, ent
 
 @given(visibility=_visibilities, xid=_xids())
 def test_the_predicate_is_the_roles_of_a_caller(visibility: Visibility, xid: str) -> None:
-    # ACC-71: what is seen in a list is what can be read by its path; the definitions are above all Groups
+    # ACC-71: a list shows what the caller can read by its path; the entities above all Groups are visible to all
     caller = Caller("c", groups=dict.fromkeys(visibility.places or (), Role.READER))
     assert Visibility.of_caller(caller) == visibility
     sees = visibility.sees_key(xids.tree_key(xid))

@@ -76,7 +76,8 @@ def test_a_count_reads_the_range_of_a_place(large: Registry, place: str) -> None
     assert reads_a_range(plan, "key"), plan
 
 
-#: Filters, and what the range is of. In the index of values, keys come behind values: only equal values lie as keys do.
+#: Filters, and the column of the range. The index of values is sorted by value and then by key, so only entries of
+#: equal values are in the order of keys.
 FILTERS = {
     "files.name=n7": "key",
     "files.size=7": "key",
@@ -89,7 +90,7 @@ FILTERS = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("expression", FILTERS)
 def test_a_filter_reads_the_range_of_a_place(large: Registry, place: str, expression: str) -> None:
-    # ACC-72: as a filter below a path does
+    # ACC-72: a role at a place limits the range like the path of a filter does
     filter = parse_filter([[expression]], PathScope("dirs"), MODEL)
     with explained(large) as db:
         selection = seen(db, place).selection("/dirs", filter, "")

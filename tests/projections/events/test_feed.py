@@ -1,4 +1,4 @@
-"""The log in order, whatever of it one look at the store brings."""
+"""Reading the log in order, with pages of any size."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from annals.projections.events import feed
 from annals.projections.log.reader import Log
 from tests.support.small_decider import decide, write
 
-#: Events of each interaction.
+#: The number of events of each interaction.
 SIZES = (2, 3, 1, 4, 1, 1)
 LAST = sum(SIZES)
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
-    """A log of interactions of some sizes."""
+    """A log of interactions with SIZES events."""
     store = Store(f"sqlite:///{tmp_path_factory.mktemp('feed') / 'annals.db'}")
     store.create()
     for size in SIZES:
@@ -34,7 +34,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
 
 @pytest.mark.parametrize("together", [1, 2, 3, 100])
 def test_every_stretch_is_whole(log: Log, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """EV-78, EV-79: between any two positions, each event once, in order, with its interaction."""
+    """EV-78, EV-79: between any two positions, each event is returned once, in order, with its interaction."""
     monkeypatch.setattr(feed, "PAGE_SIZE", together)
     for after in range(LAST + 1):
         for end in range(LAST + 1):
@@ -48,7 +48,7 @@ def test_every_stretch_is_whole(log: Log, together: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("together", [1, 2, 100])
 def test_an_edge_is_the_end_of_interactions(log: Log, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """EV-79: as many whole interactions as fit, or a part of one that does not."""
+    """EV-79: a page has as many whole interactions as fit, or a part of one that does not fit."""
     monkeypatch.setattr(feed, "PAGE_SIZE", together)
     ends = [sum(SIZES[: number + 1]) for number in range(len(SIZES))]
     for after in range(LAST + 1):

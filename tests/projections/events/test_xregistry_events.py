@@ -51,7 +51,7 @@ def messages(*events: EntityEvent, of: Interaction = CAUGHT_UP, changed: bool = 
 
 
 def test_an_event_as_a_cloudevent() -> None:
-    # EV-10, EV-14, EV-16, EV-21, EV-36: every attribute, and the position of what it tells of
+    # EV-10, EV-14, EV-16, EV-21, EV-36: every attribute, and the position of the stored event
     [message] = messages(event(EntityUpdated, changed=("epoch", "meta.labels")))
     assert message.position == 5
     assert json.loads(message.json()) == {
@@ -68,7 +68,7 @@ def test_an_event_as_a_cloudevent() -> None:
 
 
 def test_the_events_of_one_interaction() -> None:
-    # EV-16, EV-47, EV-72, EV-77: in the order of the log, deprecation behind; refreshes count, and are told to nobody
+    # EV-16, EV-47, EV-72, EV-77: in log order, deprecation last; ids count refreshes, which are not published
     given = [
         event(EntityUpdated, "/", changed=("model",)),
         event(EntityUpdated, "/model", changed=("model", "modelsource")),
@@ -76,7 +76,7 @@ def test_the_events_of_one_interaction() -> None:
         event(EntityCreated, "/dirs/D", deprecated_changed=()),
         event(EntityDeleted, "/dirs/D/files/F/versions/V", reason="pruned"),
     ]
-    assert [(told.id, told.subject, told.changed) for told in messages(*given)] == [
+    assert [(message.id, message.subject, message.changed) for message in messages(*given)] == [
         ("c.0.xregistry.registry.updated", "/", ("model",)),
         ("c.1.xregistry.model.updated", "/model", None),
         ("c.1.xregistry.modelsource.updated", "/modelsource", None),
@@ -87,10 +87,10 @@ def test_the_events_of_one_interaction() -> None:
 
 
 def test_an_id_does_not_depend_on_the_position() -> None:
-    # EV-16: a copy of the log that counts otherwise has the same ids
+    # EV-16: a copy of the log with other positions has the same ids
     moved = CAUGHT_UP._replace(first=70)
     given = event(EntityCreated), event(EntityUpdated, "/dirs/e")
-    assert [told.id for told in messages(*given)] == [told.id for told in messages(*given, of=moved)]
+    assert [message.id for message in messages(*given)] == [message.id for message in messages(*given, of=moved)]
 
 
 @pytest.mark.parametrize("kind", [EntityCreated, EntityDeleted])
@@ -117,7 +117,7 @@ def test_changed_can_be_kept_private() -> None:
     ],
 )
 def test_the_source_is_the_registry_of_its_day(recorded: str, source: str) -> None:
-    # EV-12, EV-13: an absolute URL without a slash at its end, as the interaction has it
+    # EV-12, EV-13: the absolute URL that the interaction recorded, without a trailing slash
     [message] = messages(event(EntityCreated), of=CAUGHT_UP._replace(registry_url=recorded))
     assert message.source == source
 
@@ -134,21 +134,21 @@ EVERY_SHAPE = messages(
 @pytest.mark.parametrize("time", [NOON, "2026-01-01T12:00:00.000010Z", "2026-01-01T12:00:00.123456Z"])
 @pytest.mark.parametrize("message", EVERY_SHAPE, ids=lambda message: message.type)
 def test_the_cloudevents_library_agrees(message: ChangeEvent, time: str) -> None:
-    # EV-18, EV-22, EV-23: structured JSON, and binary mode of HTTP and Kafka, with the very same values
+    # EV-18, EV-22, EV-23: structured JSON, and binary mode of HTTP and Kafka, with the same values
     message = message._replace(time=time)
     whole = json.loads(message.json())
     assert json.loads(JSONFormat().write(message.cloudevent())) == whole
     data, type = whole.pop("data", None), whole.pop("datacontenttype", None)
     over_http, over_kafka = http.to_binary_event(message.cloudevent()), kafka.to_binary_event(message.cloudevent())
-    assert {f"ce-{name}": value for name, value in whole.items()} == _without(over_http.headers)
-    assert {f"ce_{name}": value.encode() for name, value in whole.items()} == _without(over_kafka.headers)
+    assert {f"ce-{name}": value for name, value in whole.items()} == _context_headers(over_http.headers)
+    assert {f"ce_{name}": value.encode() for name, value in whole.items()} == _context_headers(over_kafka.headers)
     for body in (over_http.body, over_kafka.value):
         assert (json.loads(body) if body else None) == data
     assert {name.lower(): value for name, value in over_http.headers.items()}.get("content-type") == type
 
 
 def test_json_is_one_line() -> None:
-    # EV-23: so that events can be put below each other
+    # EV-23: so that a stream can have one event per line
     assert not any(b"\n" in message.json() for message in EVERY_SHAPE)
 
 
@@ -158,7 +158,7 @@ def test_json_is_one_line() -> None:
 @FEW
 @given(histories(documents=True))
 def test_a_part_of_the_bytes_says_what_all_of_them_do(history: list[Step]) -> None:
-    # EV-34: what is read from both ends of a stored event is what the whole event says
+    # EV-34: reading only both ends of a stored event gives the same change event as reading all of it
     registry = MemoryRegistry()
     for step in history:
         try:
@@ -170,7 +170,7 @@ def test_a_part_of_the_bytes_says_what_all_of_them_do(history: list[Step]) -> No
 
 @pytest.mark.parametrize("kind", [EntityCreated, EntityUpdated, EntityRefreshed])
 def test_attributes_may_look_like_what_follows_them(kind: type[EntityEvent]) -> None:
-    # EV-34: names and texts that a client chose do not mislead the reading of a part
+    # EV-34: attribute names and texts of clients do not mislead the reader of both ends
     given = event(
         kind,
         attributes={"changed": ["x"], "name": ',"changed":["y"]', "deprecated": {"changed": ["z"]}},
@@ -182,14 +182,14 @@ def test_attributes_may_look_like_what_follows_them(kind: type[EntityEvent]) -> 
 
 
 def test_an_event_of_a_newer_program_is_not_passed_over() -> None:
-    # EV-34: what cannot be read is an error, as a gap in the stream would be believed
+    # EV-34: an unreadable event is an error, because readers would not notice a gap in the stream
     unknown = row(5, event(EntityCreated))._replace(topic="EntityMoved:1")
     with pytest.raises(UnknownTopic):
         list(XRegistryEvents().messages(CAUGHT_UP, [unknown]))
 
 
 def read_whole(events: Any) -> Iterator[ChangeEvent]:
-    """The messages of events, said once more from their classes."""
+    """The expected change events, from the complete stored events."""
     actions: Any = {EntityCreated: "created", EntityUpdated: "updated", EntityDeleted: "deleted"}
     for index, each in enumerate(events):
         action = actions.get(type(each))
@@ -214,7 +214,7 @@ def root_messages(index: int, of: EntityEvent) -> Iterator[ChangeEvent]:
 
 
 def test_changes_by_the_server_have_events(store_url: str) -> None:
-    # T75, EV-6, EV-33: a new built-in part of the model is no modelsource, and has a correlation id of its own
+    # T75, EV-6, EV-33: a new built-in part of the model does not change the modelsource; it has its own correlation id
     store = Store(store_url, public_url="https://registry.example")
     store.create()
     registry = MemoryRegistry({})
@@ -235,7 +235,7 @@ def test_changes_by_the_server_have_events(store_url: str) -> None:
 
 
 def record(store: Store, events: list[EntityEvent]) -> None:
-    """One interaction that no client asked for."""
+    """Records an interaction of the server itself."""
     with store.writing() as tx:
         context = tx.context("annals")
         own = {"xregcorrelationid": context.xregcorrelationid, "time": context.now}
@@ -247,6 +247,6 @@ def _message(index: int, type: str, subject: str, changed: tuple[str, ...] | Non
     return ChangeEvent(position, id, f"io.xregistry.{type}", "https://registry.example", subject, NOON, "c", changed)
 
 
-def _without(headers: Any) -> dict[str, Any]:
+def _context_headers(headers: Any) -> dict[str, Any]:
     """The headers of context attributes."""
     return {name: value for name, value in headers.items() if name.startswith("ce")}

@@ -1,4 +1,4 @@
-"""A Kafka broker for all tests of publishing; a registry on each database in turn comes from above."""
+"""A Kafka broker for all tests of publishing; an outer conftest.py has the registry, on each database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test of publishing needs: publishers of a store, and topics read as a consumer reads them."""
+"""Support for tests of publishing: publishers of a store, and topics as a consumer reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Read(NamedTuple):
 
 @dataclass
 class Rig:
-    """A store, and topics of its own on a broker. interruptions: what the publisher reported."""
+    """A store, and topics of its own on a broker. interruptions: the lines that the publisher reported."""
 
     store: Store
     broker: Kafka
@@ -74,11 +74,11 @@ class Rig:
         )
 
     def publish(self) -> dict[str, int]:
-        """Publishes all that there is; how many records each topic has then."""
+        """Publishes the whole log; returns the number of records in each topic."""
         return {topic: position.number for topic, position in self.publisher().publish_once(Event()).items()}
 
     def positions(self) -> dict[str, TopicPosition]:
-        """How far the topics are published; nothing as long as they do not exist."""
+        """How far the topics are published; empty while they do not exist."""
         try:
             value = self.cluster.last_value(f"{self.prefix}.{POSITIONS}")
         except errors.KafkaError:
@@ -86,11 +86,11 @@ class Rig:
         return {} if value is None else decode_positions(value)
 
     def position(self) -> int:
-        """The position in the log up to which all is published."""
+        """The position in the log up to which all topics are published."""
         return min((position.position for position in self.positions().values()), default=0)
 
     def read(self, topic: str) -> dict[int, list[Read]]:
-        """All that a topic holds, by partition."""
+        """All records of a topic, by partition."""
         found: dict[int, list[Read]] = {}
         for record in all_records(self.broker.own(), f"{self.prefix}.{topic}"):
             made = Read(int(dict(record.headers)["annals_number"]), record.key, record.value, record.headers)
@@ -98,11 +98,11 @@ class Rig:
         return found
 
     def settle(self) -> None:
-        """Waits until consumers see what was committed, which is a moment after the commit. Ends other publishers."""
+        """Waits until consumers see all committed records, shortly after the commit. Ends other publishers."""
         Producer(self.cluster, self.prefix, lambda: False).close()
 
     def check(self) -> None:
-        """Each topic holds exactly the records of the log, each once, each entity's in one partition and in order."""
+        """Checks that topics have each record of the log once, and those of an entity in one partition and in order."""
         self.settle()
         contents, positions = self.contents, self.positions()
         with self.store.engine.begin() as connection:
@@ -134,7 +134,7 @@ def reader() -> Callable[..., Iterator[tuple[int, Any]]]:
 
 
 def fill(registry: Registry, interactions: int, start: int = 0) -> int:
-    """Records interactions over many Groups, one of them spelled with capitals; the position of the last event."""
+    """Records interactions in 17 Groups, whose ids have capitals; returns the position of the last event."""
     position = 0
     for number in range(start, start + interactions):
         group = f"/dirs/D{number % 17}"
@@ -144,15 +144,15 @@ def fill(registry: Registry, interactions: int, start: int = 0) -> int:
 
 
 def backup(store: Store) -> Callable[[], None]:
-    """Keeps all rows of a store; the result puts them in the place of those that are there then."""
+    """Copies all rows of a store; returns a function that restores them in place of the rows that exist then."""
     metadata = MetaData()
     metadata.reflect(store.engine)
     with store.engine.begin() as connection:
-        kept = {table: connection.execute(select(table)).all() for table in metadata.sorted_tables}
+        rows_by_table = {table: connection.execute(select(table)).all() for table in metadata.sorted_tables}
 
     def restore() -> None:
         with store.engine.begin() as connection:
-            for table, rows in kept.items():
+            for table, rows in rows_by_table.items():
                 connection.execute(table.delete())
                 if rows:
                     connection.execute(insert(table), [row._asdict() for row in rows])
@@ -161,9 +161,9 @@ def backup(store: Store) -> Callable[[], None]:
 
 
 def merged(partitions: Iterable[Iterable[Read]], choose: Callable[[int], int]) -> Iterator[Read]:
-    """The records of partitions as a consumer may get them: each partition in order, which one next is anybody's guess.
+    """The records of partitions as a consumer may get them: each partition in order, interleaved in any way.
 
-    choose: one of so many.
+    choose: returns the index of the next partition, of so many.
     """
     left = [list(records) for records in partitions]
     while left := [records for records in left if records]:

@@ -1,4 +1,4 @@
-"""Changes of entities as a function of the log: whole records, in the form of Debezium."""
+"""Changes of entities as a function of the log: complete records, in the form of Debezium."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def envelope(position: int, op: str, before: dict[str, Any] | None, after: dict[
 
 
 def test_the_life_of_an_entity() -> None:
-    # Each change with what was there before, in the window or before it; nothing for what is gone already (LEG-707)
+    # Each change has the row before it, from the window or the log; deleting a deleted entity is no change (LEG-707)
     past = row(4, entity(1, EntityUpdated))
     found = records(
         entity(2, EntityUpdated, "ü"),
@@ -103,7 +103,7 @@ def test_what_is_outside_the_tree_is_left_out() -> None:
 
 @pytest.mark.parametrize("end", ["key", "value"])
 def test_schemas_describe_payloads(end: str) -> None:
-    # Names and types of Kafka Connect; each field of a payload is one of its schema, and only optional ones are null
+    # Names and types are Kafka Connect's; a payload has exactly its schema's fields, and only optional ones are null
     created, deleted, _ = records(entity(1, EntityCreated), entity(2, EntityDeleted), schemas=True)
     for record in (created, deleted):
         found = json.loads((record.key if end == "key" else record.value) or b"")
@@ -120,7 +120,7 @@ _TYPES: Final[dict[str, Any]] = {"string": str, "int64": int, "struct": dict}
 
 
 def check(schema: dict[str, Any], payload: Any) -> None:
-    """That a payload is one of its schema."""
+    """Checks a payload against its schema."""
     if payload is None:
         assert schema["optional"]
         return
@@ -136,7 +136,7 @@ def check(schema: dict[str, Any], payload: Any) -> None:
 def test_states_before_a_window_are_read_from_the_log(
     registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However the log is cut into windows; the rows before and after follow each other
+    # In windows of any size; `before` of each record is `after` of the entity's previous record
     for number in range(5):
         registry.record(*((f"/dirs/d{each}", {"name": str(number)}) for each in range(300)))
     rig = Rig(registry.store, broker, topics=("entities",))

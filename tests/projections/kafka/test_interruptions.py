@@ -39,7 +39,7 @@ from tests.support.serving import environment
 pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
-#: The console command with transactions that are small, so that a kill hits any step of one.
+#: The console command with small transactions, so that a kill can hit any step of one.
 _SMALL_WINDOWS = """
 from annals.api.cli.main import main
 from annals.projections.kafka import windows
@@ -50,7 +50,7 @@ main()
 
 @contextmanager
 def child(rig: Rig, url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A publisher that follows the log in a process of its own; killed at the end."""
+    """A publisher that follows the log in its own process; killed at the end."""
     options = ("--partitions", str(PARTITIONS), "--topics", ",".join(rig.topics))
     command = [sys.executable, "-c", _SMALL_WINDOWS, "publish", "--kafka", rig.broker.own(), "--prefix", rig.prefix]
     with subprocess.Popen([*command, *options], cwd=folder, env=environment(ANNALS_DATABASE=url)) as process:
@@ -62,7 +62,7 @@ def child(rig: Rig, url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
 
 @contextmanager
 def following(rig: Rig) -> Iterator[None]:
-    """A publisher that follows the log in a thread; what ends it too early is raised at the end."""
+    """A publisher that follows the log in a thread; an error that ended it early is raised at the end."""
     stop = Event()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(rig.publisher().run, stop)
@@ -75,15 +75,15 @@ def following(rig: Rig) -> Iterator[None]:
 
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.long)])
 def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path: Path, kills: int) -> None:
-    # EV-79: wherever it is killed, nothing is lost and nothing is there twice
+    # EV-79: wherever the publisher is killed, no record is lost or duplicated
     end = fill(registry, 400 * kills)
     rig, chance = Rig(registry.store, broker), Random(kills)
     for _ in range(kills):
         before = rig.position()
         with child(rig, registry.url, tmp_path):
             until(partial(lambda before: rig.position() > before, before), 120)
-            time.sleep(chance.random())  # in whatever step it is then
-    assert rig.position() < end  # it was on its way
+            time.sleep(chance.random())  # so that the kill hits any step
+    assert rig.position() < end  # it was not finished
     assert rig.publish()[LOG] == end
     rig.check()
 
@@ -93,7 +93,7 @@ def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path:
 def test_a_failure_at_each_step(
     registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
 ) -> None:
-    # EV-79: the topics are those of one that never failed, whether the step took effect or not
+    # EV-79: the topics are the same as without the failure, whether the step took effect or not
     fill(registry, 30)
     rig = Rig(registry.store, broker)
     rig.publish()
@@ -117,7 +117,7 @@ def test_a_failure_at_each_step(
 
 @pytest.mark.long
 def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
-    # The later one shuts out the earlier one, which says so; nothing is there twice
+    # The later publisher fences off the earlier one, which reports that; no record is duplicated
     fill(registry, 300)
     rig = Rig(registry.store, broker)
     stop = Event()
@@ -139,7 +139,7 @@ def test_two_publishers_at_once(registry: Registry, broker: Kafka) -> None:
 
 @pytest.mark.long
 def test_a_transaction_that_takes_too_long(registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The brokers abort it and shut the publisher out, which then is no other publisher's doing
+    # The brokers abort it and fence off the publisher, which continues, because no other publisher was the cause
     monkeypatch.setattr(producing, "TRANSACTION_TIMEOUT_MS", 1000)
     fill(registry, 30)
     rig, original, delays = Rig(registry.store, broker), Producer.commit, iter((0.0, 20.0))
@@ -156,7 +156,7 @@ def test_a_transaction_that_takes_too_long(registry: Registry, broker: Kafka, mo
 
 @pytest.mark.long
 def test_a_broker_that_goes_away_and_comes_back(registry: Registry, broker: Kafka) -> None:
-    # EV-79: it is waited for, nothing is lost and nothing overtakes
+    # EV-79: the publisher waits for it; no record is lost or out of order
     fill(registry, 600)
     rig = Rig(registry.store, broker)
     with following(rig):
@@ -204,7 +204,7 @@ def test_it_stops_while_it_waits_for_a_broker(registry: Registry, broker: Kafka)
 
 @pytest.mark.long
 def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
-    # It is not jumped over: all before it is there, nothing after it, and it goes in once it may.
+    # The publisher does not skip it: all records before it are published and none after it, until the topic allows it.
     before = fill(registry, 20)
     large = registry.record(("/dirs/large", {"name": "x" * LARGEST}))
     fill(registry, 20, start=20)
@@ -224,12 +224,12 @@ def test_a_record_that_is_too_large(registry: Registry, broker: Kafka) -> None:
     rig.check()
 
 
-# --- the database is another one ---------------------------------------------------------------------------------
+# --- topics and log disagree -------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
 def test_a_database_that_was_restored_is_refused(registry: Registry, broker: Kafka) -> None:
-    # EV-79: topics that are further than the log, or hold what it does not, get no second past
+    # EV-79: nothing is published to topics that are further than the log, or that have another history
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
@@ -251,7 +251,7 @@ def test_a_database_that_was_restored_is_refused(registry: Registry, broker: Kaf
 
 @pytest.mark.long
 def test_a_database_that_was_restored_to_what_is_published(registry: Registry, broker: Kafka) -> None:
-    # The log is what it was, and the position is in the topics
+    # The log is the same, and the position is stored in the topics
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
@@ -275,7 +275,7 @@ def test_another_registry(registry: Registry, broker: Kafka, tmp_path: Path) -> 
 @pytest.mark.long
 @pytest.mark.parametrize("deleted", [(LOG,), (EVENTS,), (LOG, EVENTS), (*TOPICS, POSITIONS)], ids=str)
 def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tuple[str, ...]) -> None:
-    # They are filled from the beginning; those that stayed have nothing twice.
+    # They are filled from the beginning; the other topics get no duplicates.
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
@@ -289,7 +289,7 @@ def test_topics_that_were_deleted(registry: Registry, broker: Kafka, deleted: tu
 def test_killed_publishers_can_recreate_topics(
     registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What it leaves is a beginning, and no topic that has lost its records.
+    # The position of a new topic is stored at once, so it does not look like a topic that lost its records.
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
@@ -299,7 +299,7 @@ def test_killed_publishers_can_recreate_topics(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(WindowReader, "next_window", fail)  # the topics are there, and empty
+        patch.setattr(WindowReader, "next_window", fail)  # the topics exist, and are empty
         rig.publish()
     with closing(Producer(rig.cluster, rig.prefix, lambda: False)) as producer:  # a part of a window, not committed
         producer.begin()
@@ -311,7 +311,7 @@ def test_killed_publishers_can_recreate_topics(
 
 @pytest.mark.long
 def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
-    # EV-79: what was published has to be there, else a reader would wait for its numbers for ever
+    # EV-79: lost records are an error, because readers would wait for their numbers for ever
     fill(registry, 5)
     rig = Rig(registry.store, broker, topics=(LOG,))
     rig.publish()
@@ -325,7 +325,7 @@ def test_records_that_were_lost(registry: Registry, broker: Kafka) -> None:
 
 @pytest.mark.long
 def test_a_topic_of_others(registry: Registry, broker: Kafka) -> None:
-    # Nothing says how much of the log it has
+    # Its position in the log is unknown
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     broker.make(f"{rig.prefix}.{EVENTS}", 1)
@@ -337,7 +337,7 @@ def test_a_topic_of_others(registry: Registry, broker: Kafka) -> None:
 
 @pytest.mark.long
 def test_keys_of_another_form(registry: Registry, broker: Kafka) -> None:
-    # The records of an entity would be in two partitions
+    # With other keys, the records of an entity would be in two partitions
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()

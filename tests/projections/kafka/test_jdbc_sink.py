@@ -1,4 +1,4 @@
-"""Debezium's own JDBC sink takes the topic of entities as it takes those of Debezium's sources."""
+"""Debezium's JDBC sink reads the topic of entities like the topics of Debezium's sources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COLUMNS = ("xid", "type", "parent", "id", "epoch", "createdat", "modifiedat", "
 
 
 def sunk_rows(url: str) -> dict[str, tuple[Any, ...]]:
-    """The rows that the sink wrote, by xid; nothing as long as there is no table."""
+    """The rows that the sink wrote, by xid; empty while the table does not exist."""
     with psycopg.connect(url) as connection:
         try:
             found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM sunk_entities").fetchall()
@@ -50,7 +50,7 @@ def sunk_rows(url: str) -> dict[str, tuple[Any, ...]]:
 
 
 def live_rows(store: Store) -> dict[str, tuple[Any, ...]]:
-    """The rows of the read model that the log comes to, with values as a table has them."""
+    """The rows of the read model, from the log, with the values of a table."""
     rows: dict[str, EntityRow | None] = {}
     with store.engine.begin() as connection:
         for row in Log(drivers.database_of(connection)).events(1, 1 << 30):

@@ -1,4 +1,4 @@
-"""The producer at a real broker: transactions are seen whole or not at all, and waiting ends when it is of no use."""
+"""The producer with a real broker: transactions are visible as a whole or not at all, and waiting for brokers ends."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def opened(broker: Kafka, prefix: str) -> Iterator[Producer]:
 
 
 def numbers(broker: Kafka, prefix: str) -> list[int]:
-    """What a topic holds, for readers of what is committed."""
-    with opened(broker, prefix):  # it waits until what was committed is visible
+    """The numbers of a topic's committed records."""
+    with opened(broker, prefix):  # which waits until committed records are visible
         return sorted(int(dict(each.headers)["annals_number"]) for each in all_records(broker.own(), f"{prefix}.log"))
 
 
@@ -65,7 +65,7 @@ def test_a_later_producer_shuts_out_an_earlier_one(broker: Kafka) -> None:
 
 
 def test_a_record_that_is_refused(broker: Kafka) -> None:
-    # Whatever waits behind it, it is the one that is named, and nothing of its transaction is there
+    # The error names it, whatever waits behind it, and no record of its transaction is visible
     with opened(broker, "refused") as producer:
         producer.begin()
         with pytest.raises(RecordRefused) as refused:
@@ -107,13 +107,13 @@ def test_waiting_can_be_stopped(broker: Kafka) -> None:
 
 @pytest.mark.long
 def test_a_password_that_is_no_longer_one(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The client itself would try for ever.
-    ask = socket.getaddrinfo
+    # The client library alone would retry for ever.
+    original = socket.getaddrinfo
 
-    def answer(host: Any, *arguments: Any, **options: Any) -> Any:
-        return ask("127.0.0.1" if host == HOST else host, *arguments, **options)
+    def resolve(host: Any, *arguments: Any, **options: Any) -> Any:
+        return original("127.0.0.1" if host == HOST else host, *arguments, **options)
 
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     cluster = KafkaCluster(f"SASL_SSL://{HOST}:{broker.ports['SASLTLS']}", GOOD, CertificateAuthorities(str(broker.ca)))
     cluster.create_topics(["password.log"], 3)
     with closing(Producer(cluster, "password", lambda: False)) as producer:

@@ -41,15 +41,15 @@ from tests.support.registries.recorded import Registry
 pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 
-def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79: all that is recorded, as it is
+def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79: the whole log, unchanged
     fill(registry, 20)
     rig = Rig(registry.store, broker)
     counts = rig.publish()
     rig.settle()
     with registry.store.engine.begin() as connection:
         log = Log(drivers.database_of(connection))
-        every = log.interactions(0, 99)
-        stored = [row for each in every for row in table_rows(each, log.events(each.first, each.last))]
+        interactions = log.interactions(0, 99)
+        stored = [row for each in interactions for row in table_rows(each, log.events(each.first, each.last))]
     values = {each.number: json.loads(each.value or b"") for records in rig.read(LOG).values() for each in records}
     hashes = ("chain", "statehash")
     assert [values[number] for number in sorted(values)] == [
@@ -57,13 +57,13 @@ def test_what_is_published(registry: Registry, broker: Kafka) -> None:  # EV-79:
     ]
     events = sum(1 for row in stored if row.topic != "EntityRefreshed:1")
     assert counts == dict.fromkeys(TOPICS, 0) | {LOG: len(stored), EVENTS: events, ENTITIES: len(stored)}
-    assert SCHEMA_VERSION == 3  # what the guide says that the header tells
+    assert SCHEMA_VERSION == 3  # the header's value in the guide
     rig.check()
 
 
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
 def test_events_read_with_a_library_of_others(registry: Registry, broker: Kafka, contentmode: str) -> None:
-    # § 3 of the Kafka binding, EV-77: the same events as in the feed, in their order
+    # § 3 of the Kafka binding, EV-77: the same events as in the feed, in the same order
     fill(registry, 40)
     rig = Rig(registry.store, broker, contentmode=contentmode, topics=(EVENTS,))
     rig.publish()
@@ -74,13 +74,13 @@ def test_events_read_with_a_library_of_others(registry: Registry, broker: Kafka,
     assert [(each.event.get_attributes(), each.event.get_data()) for each in found] == [
         (each.get_attributes(), each.get_data()) for each in expected
     ]
-    # Without data there is nothing that a binary record could hold.
+    # An event without data is structured in both modes, because a binary record would have no value.
     assert {each.mode for each in found if each.event.get_data() is not None} == {contentmode}
 
 
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
 def test_every_event_family(store_url: str, broker: Kafka, contentmode: str) -> None:
-    # SUB-111: what the feed has of each family, no more and no less
+    # SUB-111: each topic has exactly the events of the feed of its family
     create(store_url, default_source())
     with serving(store_url) as api, closing(Store(store_url)) as store:
         filled(api)
@@ -98,7 +98,7 @@ def test_every_event_family(store_url: str, broker: Kafka, contentmode: str) -> 
 
 
 def test_the_total_order_of_three_partitions(registry: Registry, broker: Kafka) -> None:
-    # EV-77, EV-78: whichever partition is ahead, what the guide's reader gives is the log from its beginning
+    # EV-77, EV-78: whichever partition is ahead, the guide's reader returns records in the order of the log
     fill(registry, 60)
     rig = Rig(registry.store, broker)
     counts = rig.publish()
@@ -109,13 +109,13 @@ def test_the_total_order_of_three_partitions(registry: Registry, broker: Kafka) 
         for seed in range(20):
             found = reader()(merged(partitions.values(), Random(seed).randrange))
             assert [(number, each.number) for number, each in found] == [(n, n) for n in range(1, counts[topic] + 1)]
-        for lagging in partitions:  # while a partition says nothing, no record passes one of its own
+        for lagging in partitions:  # while a partition lags behind, no record overtakes its first one
             others = merged([records for part, records in partitions.items() if part != lagging], lambda count: 0)
             assert [number for number, _ in reader()(others)] == list(range(1, partitions[lagging][0].number))
 
 
 def test_everything_of_a_subject_is_in_one_partition(registry: Registry, broker: Kafka) -> None:
-    # EV-78: its order is never inverted, also where a Group comes back in another case
+    # EV-78: its records stay in order, even if a Group is created again with its id in another case
     for group in ("/dirs/Again", "/dirs/again"):
         registry.record(("/", {}), (group, {}), (f"{group}/files/f", {}))
         registry.record((f"{group}/files/f", None), (group, None))
@@ -138,7 +138,7 @@ def test_it_goes_on_where_it_was(registry: Registry, broker: Kafka) -> None:
 
 
 def test_a_topic_that_is_added_later(registry: Registry, broker: Kafka) -> None:
-    # It begins with the beginning of the log, while the others wait; one that is left out stays where it is
+    # It starts at the beginning of the log, while the others wait; a topic that is left out keeps its position
     fill(registry, 10)
     first = Rig(registry.store, broker, topics=(LOG,))
     first.publish()
@@ -153,7 +153,7 @@ def test_a_topic_that_is_added_later(registry: Registry, broker: Kafka) -> None:
 def test_windows_that_end_inside_of_interactions(
     registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # EV-79: a large interaction is published in parts, and whole in the end
+    # EV-79: a large interaction is published in parts, and completely
     registry.record(*((f"/dirs/d{number}", {}) for number in range(WINDOW_EVENTS + 100)))
     fill(registry, 3)
     rig = Rig(registry.store, broker)
@@ -162,7 +162,7 @@ def test_windows_that_end_inside_of_interactions(
 
 
 def test_windows_of_large_records(registry: Registry, broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Memory stays flat: a window ends where its records are too many bytes, in all topics at the same event
+    # Memory is bounded: a window ends when its records are too large, in all topics at the same event
     monkeypatch.setattr(windows, "WINDOW_BYTES", 5000)
     fill(registry, 20)
     rig = Rig(registry.store, broker)
@@ -174,7 +174,7 @@ def test_windows_of_large_records(registry: Registry, broker: Kafka, monkeypatch
 
 
 def test_partitions_that_are_added(registry: Registry, broker: Kafka) -> None:
-    # Records of an entity would leave their partition; so the new ones stay empty, and a line says so
+    # Records of an entity would change partitions; so the new partitions stay empty, and the publisher reports that
     fill(registry, 5)
     rig = Rig(registry.store, broker)
     rig.publish()
@@ -190,7 +190,7 @@ def test_partitions_that_are_added(registry: Registry, broker: Kafka) -> None:
 
 
 def test_the_database_is_only_read(registry: Registry, broker: Kafka) -> None:
-    # The position is in the transaction with the records, so a standby server can publish, too
+    # The position is stored on the brokers, in the transaction of the records; so a standby server can publish, too
     fill(registry, 5)
 
     def rows() -> list[object]:

@@ -19,7 +19,7 @@ from annals.projections.kafka.topics import topic_contents
 from annals.projections.kafka.windows import numbered_records
 from tests.projections.events.test_xregistry_events import CAUGHT_UP, NOON, event, row
 
-#: Neither topic looks anything up in the log.
+#: Neither topic reads the log.
 NO_LOG: Any = None
 GIVEN = [
     event(EntityUpdated, "/", changed=("dirs",)),
@@ -71,7 +71,7 @@ def test_keys(stream: str, key: bytes) -> None:  # EV-78: the Group of the subje
     assert partition_key(stream) == key
 
 
-def test_a_record_of_the_log() -> None:  # EV-79: the row as it is, its interaction beside it
+def test_a_record_of_the_log() -> None:  # EV-79: the unchanged row, with its interaction
     stored = row(5, GIVEN[0])
     (found,) = [each for each in made(GIVEN[0]) if each.topic == LOG]
     assert found.key == b"/"
@@ -85,7 +85,7 @@ def test_a_record_of_the_log() -> None:  # EV-79: the row as it is, its interact
     }
 
 
-def test_an_event_in_both_modes() -> None:  # EV-78: keyed by the Group, whatever its case; § 3 of the Kafka binding
+def test_an_event_in_both_modes() -> None:  # EV-78: the key is the Group in lower case; § 3 of the Kafka binding
     given = event(EntityUpdated, "/dirs/D/files/F", changed=("epoch",))
     attributes: dict[str, Any] = {
         "specversion": "1.0",
@@ -120,7 +120,7 @@ def test_an_event_in_both_modes() -> None:  # EV-78: keyed by the Group, whateve
 )
 def test_documents(
     xid: str, private: dict[str, Any], documents: dict[str, bytes] | None, header: list[tuple[str, bytes]]
-) -> None:  # LEG-902: they travel with the Version whose they are, where they are wanted
+) -> None:  # LEG-902: on request, a Version's record contains its document
     given = row(5, event(EntityUpdated, xid).model_copy(update={"private": private}))
     parts = [WindowPart(CAUGHT_UP, [given])]
     log: Any = SimpleNamespace(document=(documents or {}).get)
@@ -129,7 +129,7 @@ def test_documents(
     assert found == bare._replace(headers=[*bare.headers, *header])
 
 
-def test_numbers() -> None:  # EV-47, EV-72, EV-77: none for a refresh, two for an entity that is deprecated too
+def test_numbers() -> None:  # EV-47, EV-72, EV-77: no event for a refresh, two for a deprecated entity
     found = [(each.topic, each.position, int(dict(each.headers)["annals_number"])) for each in made(*GIVEN)]
     assert found == [
         *((LOG, position, position) for position in (5, 6, 7, 8)),
@@ -137,7 +137,7 @@ def test_numbers() -> None:  # EV-47, EV-72, EV-77: none for a refresh, two for 
     ]
 
 
-def test_an_interaction_in_parts_comes_to_the_same() -> None:  # EV-79: wherever a window ends
+def test_an_interaction_in_parts_comes_to_the_same() -> None:  # EV-79: the same records, wherever a window ends
     whole = made(*GIVEN)
     rows = [row(position, each) for position, each in enumerate(GIVEN, CAUGHT_UP.first)]
     for cut in range(len(rows) + 1):

@@ -1,4 +1,4 @@
-"""The log as readers see it."""
+"""Reading the log: moments, interactions and events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def grown(store_url: str) -> Store:
     ("moment", "last"),
     [
         ("0", 0),
-        ("1", 0),  # in the midst of the first interaction
+        ("1", 0),  # inside the first interaction
         ("2", 2),
         ("3", 3),
         ("2026-01-01T11:59:59.999999Z", 0),
@@ -53,7 +53,7 @@ def grown(store_url: str) -> Store:
     ],
 )
 def test_a_moment_is_the_last_interaction_that_had_ended(grown: Store, moment: str, last: int) -> None:
-    """FLAG-80: positions, times and correlation ids name moments."""
+    """FLAG-80: a moment is given as a position, a time or a correlation id."""
     with grown.engine.begin() as connection:
         found = Log(drivers.database_of(connection)).as_of(moment, NOON + timedelta(seconds=10))
     assert found.last == last
@@ -64,13 +64,13 @@ def test_a_moment_is_the_last_interaction_that_had_ended(grown: Store, moment: s
     "moment", ["4", "9" * 19, "1" * 20, "-1", "", "third", "2026-01-01T12:00:11Z", "2026-13-01T00:00:00Z", "2026-01-01"]
 )
 def test_a_moment_that_is_none_is_refused(grown: Store, moment: str) -> None:
-    """FLAG-80: malformed, unknown or beyond the head."""
+    """FLAG-80: a malformed, unknown or future moment is refused."""
     with grown.engine.begin() as connection, pytest.raises(BadRequest, match="names no moment"):
         Log(drivers.database_of(connection)).as_of(moment, NOON + timedelta(seconds=10))
 
 
-def test_what_is_recorded_is_not_yet_to_come(grown: Store) -> None:
-    """FLAG-80: the time of an interaction names a moment, also where the clock is behind that of who recorded it."""
+def test_a_recorded_time_is_not_in_the_future(grown: Store) -> None:
+    """FLAG-80: the time of a recorded interaction is not in the future, even if this machine's clock is behind."""
     with grown.engine.begin() as connection:
         log = Log(drivers.database_of(connection))
         assert log.as_of("2026-01-01T12:00:01Z", NOON) == log.head()

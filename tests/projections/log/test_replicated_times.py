@@ -1,4 +1,4 @@
-"""Times where a log takes in what happened elsewhere, and earlier than what it ends with (FLAG-80)."""
+"""Times in a log that records interactions of other registries, which can be earlier than its own (FLAG-80)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from annals.projections.log.reader import Log
 from tests.support.stores import analyze
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-#: Minutes after noon, and the xid of what an interaction writes, in the order of a log that follows another registry:
-#: it was made at 60 and has a link since 61; the first three foreign ones were taken in then, the others as they came.
+#: Minutes after noon, and the xid that an interaction writes, in the order of a log that follows another registry: it
+#: was created at 60 and has had a link since 61. The link copied three earlier interactions first, then new ones.
 FOLLOWING = [
     (60, "/"),
     (61, "/-/links/l"),
@@ -35,9 +35,9 @@ FOLLOWING = [
     (78, "/dirs/e"),
     (90, "/subscriptions/s"),
 ]
-#: The same without a link: an own log, whose times grow.
+#: A log without a link: its times increase.
 OWN = [(10, "/"), (20, "/dirs/a"), (30, "/subscriptions/s"), (40, "/subscriptions/s"), (50, "/dirs/b")]
-#: A registry of its own that has Groups of two others: their links were made at 66 and 92, and brought what is earlier.
+#: A registry with its own Groups and those of two others. Its links, created at 66 and 92, copied earlier interactions.
 PARTS = [
     (10, "/"),
     (62, "/dirs/own"),
@@ -56,7 +56,7 @@ PARTS = [
 
 
 def recorded(store: Store, history: Sequence[tuple[int, str]]) -> None:
-    """An interaction each, of one event; the clock is set to its time, whatever the log ends with."""
+    """Records interactions of one event each, at the given times, even if the log ends with a later time."""
     revisions: dict[str, int] = {}
     for number, (minute, xid) in enumerate(history, 1):
         revisions[xid] = revisions.get(xid, 0) + 1
@@ -92,18 +92,18 @@ def minute(number: int) -> str:
 @pytest.mark.parametrize(
     ("history", "moments"),
     [
-        # before the foreign ones nothing; between them theirs; later, whatever the log ends with
+        # before the first foreign interaction nothing; after it the last interaction in the log that is not later
         (FOLLOWING, {9: 0, 10: 3, 19: 3, 20: 4, 29: 4, 30: 5, 60: 5, 65: 5, 70: 7, 76: 7, 78: 10, 85: 10, 90: 11}),
-        # nothing has happened over there since: the registry that was made here is not what was before it
+        # after the last foreign interaction: the creation of this registry, at 60, does not matter
         (FOLLOWING[:5], {30: 5, 45: 5, 60: 5, 61: 5, 99: 5}),
-        # nothing later is there, such as what was written here before something earlier was taken in
+        # an earlier foreign interaction does not count if it was recorded after a later change
         (PARTS, {9: 0, 10: 1, 25: 1, 62: 2, 63: 2, 64: 3, 70: 4, 89: 4, 90: 10, 91: 12, 94: 12, 95: 13, 99: 13}),
-        # all by itself: subscriptions count as everything does
+        # without a link: interactions of subscriptions count like all others
         (OWN, {9: 0, 10: 1, 20: 2, 30: 3, 45: 4, 50: 5}),
     ],
 )
 def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, str]], moments: dict[int, int]) -> None:
-    # FLAG-80: nothing that happened in the tree by then is missing, and nothing later is there
+    # FLAG-80: a time gives the last interaction before the first later change of the tree
     recorded(store, history)
     with store.engine.begin() as connection:
         read = Log(drivers.database_of(connection))
@@ -111,8 +111,8 @@ def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, s
         assert {each: read.as_of(minute(each), now).last for each in moments} == moments
 
 
-def test_what_is_yet_to_come_is_beyond_all_of_the_log(store: Store) -> None:
-    # FLAG-80: the last interaction's time says nothing about the others
+def test_only_times_after_the_whole_log_are_in_the_future(store: Store) -> None:
+    # FLAG-80: a time is not in the future if any interaction has it, even if the last one is earlier
     recorded(store, FOLLOWING[:5])
     with store.engine.begin() as connection:
         assert Log(drivers.database_of(connection)).as_of(minute(61), NOON).last == 5
@@ -131,7 +131,7 @@ def test_what_is_yet_to_come_is_beyond_all_of_the_log(store: Store) -> None:
 def test_all_that_happened_during_a_time(
     store: Store, history: Sequence[tuple[int, str]], since: int, until: int, found: list[int]
 ) -> None:
-    # EV-79: what a stretch holds is at least that
+    # EV-79: the range of positions contains at least all interactions of these times
     recorded(store, history)
     with store.engine.begin() as connection:
         read = Log(drivers.database_of(connection))
@@ -150,13 +150,13 @@ def test_all_that_happened_during_a_time(
     [(FOLLOWING, []), (OWN, []), ([(20, "/"), (10, "/dirs/a")], ["time runs backwards"])],
 )
 def test_links_bring_earlier_times(store: Store, history: Sequence[tuple[int, str]], said: list[str]) -> None:
-    # a log is whole that took in what happened before its own end; without a link such a time is a mistake
+    # a log with a link may record interactions that are earlier than its end; without a link, that is an error
     recorded(store, history)
     assert [each.text for each in verify_log(store)] == said
 
 
 def test_a_time_needs_one_lookup(store: Store) -> None:
-    # a place in the index of times, then one step back in the log: neither is read through nor sorted
+    # a search in the index of times, then one step back in the log: neither is scanned or sorted
     recorded(store, [(number, "/subscriptions/s" if number % 10 == 0 else f"/dirs/d{number}") for number in range(400)])
     sqlite = store.engine.dialect.name == "sqlite"
     with store.writing() as tx:
@@ -165,18 +165,18 @@ def test_a_time_needs_one_lookup(store: Store) -> None:
         explain = "EXPLAIN QUERY PLAN " if sqlite else "EXPLAIN "
         then = "2026-01-01T14:00:00.000000Z"
         steps = [row[-1] for row in drivers.database_of(connection).all(explain + reader.LAST_BY_TIME, (then, then))]
-    said = "; ".join(steps)
-    assert "SCAN" not in said.replace("Index Scan", "") and "Seq Scan" not in said
+    plan = "; ".join(steps)
+    assert "SCAN" not in plan.replace("Index Scan", "") and "Seq Scan" not in plan
     assert not any(step.strip().startswith(("Sort", "USE TEMP")) for step in steps)
-    assert "time>?" in said if sqlite else "ix_interaction_time" in said
-    assert "rowid<?" in said if sqlite else "Index Scan Backward using interaction_pkey" in said
+    assert "time>?" in plan if sqlite else "ix_interaction_time" in plan
+    assert "rowid<?" in plan if sqlite else "Index Scan Backward using interaction_pkey" in plan
 
 
 @pytest.mark.parametrize("history", [FOLLOWING, PARTS, OWN])
 def test_what_a_time_names_grows_with_it_and_holds_nothing_later(
     store: Store, history: Sequence[tuple[int, str]]
 ) -> None:
-    # FLAG-80: the longest beginning of the log in which nothing of the tree is later, but for how the registry was made
+    # FLAG-80: the longest prefix of the log without later changes of the tree; the registry's creation does not count
     recorded(store, history)
     tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_outside_tree(xid)]
     with store.engine.begin() as connection:

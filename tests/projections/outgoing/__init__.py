@@ -1,1 +1,1 @@
-"""Where the server may connect to, and its end of a WebSocket."""
+"""The addresses that the server may connect to, and its end of a WebSocket."""

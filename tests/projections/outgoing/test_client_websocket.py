@@ -1,4 +1,4 @@
-"""A client's end of a WebSocket around AMQP, whatever a server sends."""
+"""The client's end of a WebSocket that carries AMQP, for everything that a server may send."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def web() -> ClientWebSocket:
     return ClientWebSocket(parse_sink("wss://broker.test/amqp?x=1", AMQP, ErrorPlace()), "/", "amqp", strict=True)
 
 
-def answer(asked: bytes, *, protocol: str = "amqp", status: str = "101 Switching Protocols") -> bytes:
-    found = re.search(rb"Sec-WebSocket-Key: (\S+)", asked)
+def answer(request: bytes, *, protocol: str = "amqp", status: str = "101 Switching Protocols") -> bytes:
+    found = re.search(rb"Sec-WebSocket-Key: (\S+)", request)
     assert found
     accept = base64.b64encode(hashlib.sha1(found[1] + _GUID.encode()).digest()).decode()
     lines = [f"HTTP/1.1 {status}", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {accept}"]
@@ -48,21 +48,21 @@ def opened() -> ClientWebSocket:
 
 
 def test_the_request() -> None:  # AMQP WebSocket Binding: the subprotocol is `amqp`
-    asked = web().opening_request
-    assert asked.startswith(b"GET /amqp?x=1 HTTP/1.1\r\nHost: broker.test:443\r\n")
-    assert b"\r\nSec-WebSocket-Protocol: amqp\r\n" in asked
+    request = web().opening_request
+    assert request.startswith(b"GET /amqp?x=1 HTTP/1.1\r\nHost: broker.test:443\r\n")
+    assert b"\r\nSec-WebSocket-Protocol: amqp\r\n" in request
 
 
 @given(st.lists(st.binary(max_size=70_000), max_size=4), st.lists(st.integers(1, 5_000), min_size=1))
 def test_frames_come_in_pieces(payloads: list[bytes], sizes: list[int]) -> None:  # RFC 6455, 5.4
     made = web()
     stream = answer(made.opening_request) + b"".join(map(frame, payloads))
-    said, turn = b"", 0
+    received, turn = b"", 0
     while stream:
         size = sizes[turn % len(sizes)]
-        said += made.receive(stream[:size])
+        received += made.receive(stream[:size])
         stream, turn = stream[size:], turn + 1
-    assert said == b"".join(payloads)
+    assert received == b"".join(payloads)
 
 
 def test_a_message_in_several_frames_with_a_ping_between() -> None:  # RFC 6455, 5.4 and 5.5.2
@@ -104,7 +104,7 @@ def test_servers_that_do_not_agree(wrong: dict[str, str]) -> None:  # RFC 6455, 
         made.receive(answer(made.opening_request, **wrong))
 
 
-def test_a_server_that_names_no_subprotocol() -> None:  # RFC 6455, 4.2.2: none is allowed
+def test_a_server_that_names_no_subprotocol() -> None:  # RFC 6455, 4.2.2: a response without one is allowed
     at = parse_sink("ws://[2001:db8::1]", MQTT5, ErrorPlace())
     for strict in (True, False):
         made = ClientWebSocket(at, "/mqtt", "mqtt", strict)
@@ -118,7 +118,7 @@ def test_a_server_that_names_no_subprotocol() -> None:  # RFC 6455, 4.2.2: none 
 
 
 @pytest.mark.parametrize("field", ["Connection: \xff", "Sec-WebSocket-Extensions: permessage-deflate", "\xff: 1"])
-def test_fields_that_were_not_agreed_on(field: str) -> None:  # only ConnectionError leaves it
+def test_fields_that_were_not_agreed_on(field: str) -> None:  # it raises only ConnectionError
     made = web()
     with pytest.raises(ConnectionError):
         made.receive(answer(made.opening_request).replace(b"\r\n\r\n", f"\r\n{field}\r\n\r\n".encode("latin-1")))
@@ -142,9 +142,9 @@ def test_an_endless_answer_is_not_kept() -> None:
 
 
 @given(st.binary())
-def test_nonsense_is_an_error_or_nothing(said: bytes) -> None:  # only ConnectionError leaves it
+def test_nonsense_is_an_error_or_nothing(received: bytes) -> None:  # it raises only ConnectionError
     for made in (web(), opened()):
         try:
-            made.receive(said)
+            made.receive(received)
         except ConnectionError:
             continue

@@ -1,4 +1,4 @@
-"""The guard: whom the server may be sent to."""
+"""The destination guard: the addresses that the server may connect to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from annals.projections.outgoing.resolver import ForbiddenAddress
 CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
 
 
-def having(*answers: Sequence[str]) -> LookUp:
-    """Looks names up: the first time it says the first answer, and from the last time on the last one."""
+def lookup(*answers: Sequence[str]) -> LookUp:
+    """A name lookup that returns the answers in turn, and then always the last one."""
     left = list(answers)
 
     async def look_up(host: str, port: int) -> Sequence[str]:
@@ -30,20 +30,20 @@ def having(*answers: Sequence[str]) -> LookUp:
 
 @pytest.mark.parametrize("row", CASES, ids=lambda row: row["case"])
 def test_permitted_and_refused_addresses(row: dict[str, Any]) -> None:
-    # SUB-901, SUB-902, SUB-903: all addresses are checked, numbers like dotted forms, low ports only where permitted
-    guard = DestinationGuard(row.get("allow", ""), look_up=having(row.get("has", [])))
+    # SUB-901, SUB-902, SUB-903: all addresses are checked, numbers like dotted forms; low ports need permission
+    guard = DestinationGuard(row.get("allow", ""), look_up=lookup(row.get("has", [])))
     if not row["is"].isalpha():
         assert asyncio.run(guard.resolve(*row["ask"])) == row["is"]
         return
     with pytest.raises(DestinationRefused) as refused:
         asyncio.run(guard.resolve(*row["ask"]))
     assert refused.value.code == row["is"]
-    # SUB-904: what is said of it has no address
+    # SUB-904: the message contains no address
     assert not any(each in str(refused.value) for each in [row["ask"][0], *row.get("has", [])] if each)
 
 
 def test_real_names() -> None:
-    # SUB-901: a name of the machine's own is looked up and refused like its address
+    # SUB-901: a name of this machine is looked up and refused like its address
     with pytest.raises(ForbiddenAddress):
         asyncio.run(DestinationGuard().resolve("localhost", 8080))
     with pytest.raises(ForbiddenAddress):
@@ -54,15 +54,15 @@ def test_real_names() -> None:
 
 
 def test_a_name_is_looked_up_each_time() -> None:
-    # SUB-901: what was a good address once is none the next time
-    guard = DestinationGuard(look_up=having(["93.184.216.34"], ["10.0.0.1"]))
+    # SUB-901: every lookup is checked, because a name can get another address
+    guard = DestinationGuard(look_up=lookup(["93.184.216.34"], ["10.0.0.1"]))
     assert asyncio.run(guard.resolve("sink.test", 443)) == "93.184.216.34"
     with pytest.raises(ForbiddenAddress):
         asyncio.run(guard.resolve("sink.test", 443))
 
 
 def test_names_are_resolved_concurrently() -> None:
-    # SUB-806: one that nobody answers for holds up no other
+    # SUB-806: a lookup that hangs delays no other lookup
     async def slow(host: str, port: int) -> Sequence[str]:
         await asyncio.sleep(60 if host == "slow.test" else 0)
         return ["93.184.216.34"]
@@ -108,7 +108,7 @@ URIS = [
 
 @pytest.mark.parametrize(("uri", "protocol", "code"), URIS)
 def test_what_may_be_stored(uri: str, protocol: str, code: str) -> None:
-    # SUB-901, SUB-902, SUB-904, SUB-905: addresses, schemes and channels are looked at before they are stored
+    # SUB-901, SUB-902, SUB-904, SUB-905: addresses, schemes and channels are checked before a URI is stored
     async def look_up(host: str, port: int) -> Sequence[str]:
         if host == "nobody.test":
             raise OSError("nobody")
@@ -125,9 +125,9 @@ def test_what_may_be_stored(uri: str, protocol: str, code: str) -> None:
 
 
 def test_channels_without_tls_where_they_are_allowed() -> None:
-    # SUB-905: by setting only
+    # SUB-905: only if a setting allows them
     asyncio.run(
-        DestinationGuard(allows_plaintext=True, look_up=having(["93.184.216.34"])).check("http://sink.test/", "HTTP")
+        DestinationGuard(allows_plaintext=True, look_up=lookup(["93.184.216.34"])).check("http://sink.test/", "HTTP")
     )
 
 

@@ -1,4 +1,4 @@
-"""Properties of references over generated histories: incoming ones are outgoing ones reversed, now and then."""
+"""References over generated histories: incoming ones are the reverse of outgoing ones, now and in the past."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def calls() -> SearchStrategy[Call]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> tuple[str, Callable[[], AbstractContextManager[str]]]:
-    """The kind of a database, and what makes an empty one."""
+    """The kind of a database, and a function whose context is an empty one."""
     if request.param == "sqlite":
         return request.param, temporary_sqlite
     server = request.getfixturevalue("postgres_server")
@@ -105,13 +105,13 @@ def position(api: Api) -> int:
 
 
 def check_past(api: Api, answers: dict[int, list[Any]]) -> None:
-    """What was answered then is answered about then."""
+    """Asserts that references as of each position equal those that were returned at that time."""
     for moment, answer in answers.items():
         assert check_agreement(api, f"&asof={moment}") == answer
 
 
 def check_agreement(api: Api, query: str) -> list[Any]:
-    """All references that lead to an entity, from either side. Raises: AssertionError if the sides differ."""
+    """All references. Asserts that outgoing and incoming ones agree, for the registry and for each entity."""
     listed = references(api, f"/?below{query}")
     out = {key(one) for one in listed if one["direction"] == "out" and one["state"] == "resolved"}
     into = {key(one) for one in listed if one["direction"] == "in"}
@@ -145,5 +145,5 @@ def key(reference: Any) -> tuple[str, str, str]:
 
 
 def is_of(entity: str, xid: str) -> bool:
-    """Whether an xid is that of an entity, or of a Version of a Resource."""
+    """Whether an xid is that of an entity, or of a Version of that entity."""
     return xid == entity or (entity.count("/") == 4 and xid.startswith(f"{entity}/"))

@@ -1,4 +1,4 @@
-"""What refers to an entity is found by ranges of one index, now and as of a moment."""
+"""The entities that refer to an entity are found by ranges of one index, now and as of a moment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE = f"{GROUP}/messages/base"
 
 
 class ExplainedReads:
-    """A connection that plans each query, and counts the rows of its answer."""
+    """A connection that explains each query, and counts the rows of its result."""
 
     def __init__(self, db: Any, explain: str) -> None:
         self._db, self._explain = db, explain
@@ -54,7 +54,7 @@ def test_referrers_are_ranges_of_the_index(store_url: str, is_past: bool, below:
     with closing(Store(store_url)) as store, store.engine.connect() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         if not is_sqlite:
-            connection.exec_driver_sql("SET enable_seqscan = off")  # a small table would be read whole
+            connection.exec_driver_sql("SET enable_seqscan = off")  # otherwise PostgreSQL scans a small table
         db = ExplainedReads(drivers.database_of(connection), "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN")
         stored = StoredReferences(db, EVERYTHING, then if is_past else None)
         found = [row.id for row in stored.rows(BASE, below=below)]

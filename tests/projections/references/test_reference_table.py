@@ -1,4 +1,4 @@
-"""The table of references: what has rows in it, and what the verification of a log finds there."""
+"""The table of references: which entities have rows in it, and what `verify_history` finds there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.registries.in_process import create, serving
 GROUP = "/messagegroups/g"
 BASE, DERIVED = f"{GROUP}/messages/base", f"{GROUP}/messages/derived"
 KEY = DERIVED.replace("/", "!")
-#: Changes behind the log's back.
+#: Changes that are not from the log.
 CHANGES = {
     "a missing row": "DELETE FROM reference WHERE until IS NULL",
     "another end": "UPDATE reference SET until = 3 WHERE until IS NULL",
@@ -27,7 +27,7 @@ CHANGES = {
 
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
-    """A registry with references of now and of the past."""
+    """A registry with current and past references."""
     create(store_url, default_source())
     with serving(store_url) as api:
         api.done("PUT", BASE, {"name": "/not/an xid", "description": "/messagegroups"})
@@ -38,14 +38,14 @@ def store(store_url: str) -> Iterator[Store]:
 
 
 def rows(store: Store) -> list[tuple[str, str, bool]]:
-    """Each target with the key of what names it, and whether it does so now."""
+    """Each target, the key of the entity that refers to it, and whether the reference is current."""
     with store.engine.connect() as connection:
         found = connection.exec_driver_sql("SELECT target, tree_key, until FROM reference ORDER BY since, target")
         return [(target, key, until is None) for target, key, until in found]
 
 
 def test_images_that_name_an_xid_have_rows(store: Store) -> None:
-    # UI-77: the default Version has none, because its Resource shows the same; other texts have none either
+    # UI-77: the default Version has no row, because its Resource has the same attributes; nor have other texts
     base = BASE.replace("/", "!")
     expected = [("/not/an", base, True), (BASE, KEY, False), (f"{BASE}/versions/1", KEY, True)]
     assert rows(store) == expected

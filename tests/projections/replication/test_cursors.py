@@ -1,4 +1,4 @@
-"""How far a link is, where what is kept of that is of another log: it is not believed, and the link says so."""
+"""Cursors of links beyond the end of the log: a link does not trust them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tests.support.registries.restarted import Registry, registries, wait_until_
 from tests.support.registries.standard import use_common_model, wait_until_equal_contents
 
 
-def ahead(registry: Registry, link: str, position: int) -> None:
-    """Has a registry that is stopped believe that a link is at a position."""
+def set_cursor(registry: Registry, link: str, position: int) -> None:
+    """Stores the cursor of a link in the database of a stopped registry."""
     with closing(LinkStates(registry.database)) as states:
         states.update(link, position)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> str | None:
-    """The URL of the database of the registry that keeps the position; None for a new file."""
+    """The URL of the database of the registry that stores the cursor; None for a new SQLite file."""
     return request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["pull", "events"])
 def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mode: str) -> None:
-    """FLAG-80, LEG-913: it fails and names the end, where it would wait for what never comes; a repair has it go on."""
+    """FLAG-80, LEG-913: the link does not wait, but fails and reports the end of the log; a repair resumes it."""
     with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
         a.write("g/s/1")
         b.link("a", a.url, mode=mode, interval=1)
         wait_until_equal_logs(a, b)
         b.stop()
-        ahead(b, "a", a.head()["position"] + 1000)
+        set_cursor(b, "a", a.head()["position"] + 1000)
         b.start()
         a.write("g/s/2")
         until(lambda: f"the log ends at position {a.head()['position']}" in b.status("a").get("error", ""))
@@ -47,14 +47,14 @@ def test_a_log_that_ends_before_a_link(tmp_path: Path, database: str | None, mod
 
 
 def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: str | None) -> None:
-    """LEG-913: whoever pushes a log says that the other registry claims more than that has."""
+    """LEG-913: the pushing link diverges if the receiver claims a position beyond the end of the pushed log."""
     with registries(tmp_path, "a", "b", places=None, **({"b": database} if database else {})) as (a, b):
         a.write("g/s/1")
         b.link("in", a.url, mode="receive")
         a.link("out", b.url, mode="push", remote="in")
         wait_until_equal_logs(a, b)
         a.stop()
-        ahead(b, "in", 2**60)
+        set_cursor(b, "in", 2**60)
         a.start()
         until(
             lambda: f"has received the log up to position {2**60}, beyond its end" in a.status("out").get("error", "")
@@ -63,7 +63,7 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
 
 
 def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str | None) -> None:
-    """LEG-913: what was written meanwhile is sent, and nothing else."""
+    """LEG-913: the target gets what was written at the source since then."""
     with registries(tmp_path, "a", "b", places=None, **({"a": database} if database else {})) as (a, b):
         use_common_model(a, b)
         a.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
@@ -71,7 +71,7 @@ def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str
         wait_until_equal_contents(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])
         a.stop()
-        ahead(a, "out", 2**60)
+        set_cursor(a, "out", 2**60)
         a.start()
         a.done("PUT", "/dirs/d/files/g$details", {"name": "later"})
         wait_until_equal_contents(a, b)

@@ -41,7 +41,7 @@ from tests.support.serving import environment
 pytestmark = [pytest.mark.uses("Kafka"), pytest.mark.timeout(300)]
 
 PARTITIONS = 3
-#: A link that was refused waits longer and longer; a broker takes its time to be in its own lists.
+#: A link waits longer after each failure, and a broker takes time to appear in its own metadata.
 SECONDS = 120.0
 
 
@@ -58,7 +58,7 @@ def prefix(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def publishing(registry: Registry, broker: Kafka, prefix: str, *options: str) -> Iterator[None]:
-    """A publisher of the log, as a process of its own that follows it."""
+    """Runs `annals publish`, which follows the log, in another process."""
     own = ("--kafka", broker.own(), "--prefix", prefix, "--partitions", str(PARTITIONS))
     command = [sys.executable, "-m", "annals", "publish", *own, *(options or ("--documents",))]
     given = environment(ANNALS_DATABASE=registry.database)
@@ -80,13 +80,13 @@ def publisher(registry: Registry, broker: Kafka, prefix: str) -> Iterator[Publis
 
 
 def follow(replica: Registry, broker: Kafka, prefix: str, **members: Any) -> None:
-    """Has a registry follow a topic."""
+    """Links a registry to a topic."""
     url = f"kafka://{broker.own()}/{prefix}.log"
     replica.done("PUT", "/-/links/primary", {"url": url, "dialect": "kafka", **members})
 
 
 def documents(registry: Registry) -> dict[str, Any]:
-    """All Versions, their documents included, without URLs."""
+    """The documents and epochs of all Versions, by the ids of Group, Schema and Version."""
     path = "/schemagroups?inline=schemas.versions.schema&binary"
     found: dict[str, Any] = registry.request("GET", path).json()
     return {
@@ -101,7 +101,7 @@ def documents(registry: Registry) -> dict[str, Any]:
 def test_a_replica_over_a_topic(
     tmp_path: Path, broker: Kafka, prefix: str, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    # LEG-910: whole interactions under their own ids, in the order of the log, whatever partitions they came in
+    # LEG-910: interactions are copied whole under their own ids, in log order, whichever partitions they come from
     databases = {"b": request.getfixturevalue("postgres_url")} if kind == "postgresql" else {}
     name = f"{prefix}-{kind}"
     with registries(tmp_path, "a", "b", **databases) as (a, b):
@@ -118,13 +118,13 @@ def test_a_replica_over_a_topic(
         assert b.request("GET", "/schemagroups/group1/schemas/s1").json() == "one more"
         status = b.status("primary")
         assert (status["state"], status["position"]) == ("active", a.head()["position"])
-        # LEG-909: what came over a link is not written by others
+        # LEG-909: clients cannot write what a link copied
         assert b.request("PUT", "/schemagroups/group1", {}).status_code == 400
         b.verified()
 
 
 def test_a_part_of_a_registry_over_a_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # LEG-901: a link has a scope; what is outside of it stays where it is, and is free here
+    # LEG-901: a link copies only the Group in its scope; local Groups outside of it stay
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(3, 2)
         b.write("mine/s/1", schema="of this registry")
@@ -139,7 +139,7 @@ def test_a_part_of_a_registry_over_a_topic(tmp_path: Path, broker: Kafka, prefix
 
 @pytest.mark.long
 def test_a_replica_that_is_killed(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # LEG-910: nothing is lost and nothing is there twice, wherever it was killed
+    # LEG-910: wherever the replica is killed, no interaction is lost or recorded twice
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(30, 40)
         follow(b, broker, prefix)
@@ -163,7 +163,7 @@ def test_a_replica_that_was_away_goes_on_at_its_offsets(tmp_path: Path, broker: 
         a.fill(4, 5, start="meanwhile")
         b.start()
         found = b.status("primary")["offsets"]
-        # Each partition is at the last record of it that is taken in, by offset, number and time.
+        # The state of a partition is its last ingested record: offset, number and time.
         assert sorted(found) and all(number <= a.head()["position"] for _, number, _ in found.values())
         wait_until_equal_logs(a, b, seconds=SECONDS)
         b.verified()
@@ -171,7 +171,7 @@ def test_a_replica_that_was_away_goes_on_at_its_offsets(tmp_path: Path, broker: 
 
 @pytest.mark.long
 def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # LEG-901: the status says why nothing comes; then it goes on where it was
+    # LEG-901: the status says why nothing arrives; when the broker is back, the link resumes where it stopped
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(3, 5)
         follow(b, broker, prefix)
@@ -189,7 +189,7 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, p
 
 
 def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # EV-79: what was copied from one topic to another at least once has the same numbers, and is taken in once
+    # EV-79: records that a copy between topics duplicates have the same numbers, and are ingested once
     with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, f"{prefix}-first") as one:
         a.fill(3, 5)
         one.publish_once(Event())
@@ -206,7 +206,7 @@ def test_records_that_are_there_twice(tmp_path: Path, broker: Kafka, prefix: str
 
 
 def test_a_recreated_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # EV-79: its offsets mean nothing then, which is noticed, and its numbers are the same
+    # EV-79: the stored offsets are invalid for a recreated topic; the link detects that and resumes by numbers
     with registries(tmp_path, "a", "b") as (a, b), publisher(a, broker, prefix) as one:
         a.fill(3, 5)
         one.publish_once(Event())
@@ -222,7 +222,7 @@ def test_a_recreated_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
 
 
 def test_a_topic_without_documents(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # LEG-902: the bytes travel with the rest; an interaction is not taken in without them
+    # LEG-902: documents are part of an interaction, which is not ingested without them
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix, "--once"):
         a.fill(1, 1)
         follow(b, broker, prefix)
@@ -231,7 +231,7 @@ def test_a_topic_without_documents(tmp_path: Path, broker: Kafka, prefix: str) -
 
 
 def test_another_registry_on_the_topic(tmp_path: Path, broker: Kafka, prefix: str) -> None:
-    # LEG-910: the state is proved after each interaction; a registry with a past of its own is no replica
+    # LEG-910: the state is checked after each interaction, so a registry with a history of its own diverges
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(1, 2)
         b.fill(1, 1, start="own")
@@ -245,9 +245,9 @@ def test_another_registry_on_the_topic(tmp_path: Path, broker: Kafka, prefix: st
 def test_credentials(
     tmp_path: Path, broker: Kafka, prefix: str, scheme: str, listener: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # LEG-901: a link has credentials; a basic one is shown as SASL PLAIN, to brokers whose certificates are believed
-    ask = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **options: ask(_found(host), *more, **options))
+    # LEG-901: a link sends its basic credential as SASL PLAIN, over TLS to a broker whose certificate is trusted
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **options: look_up(_found(host), *more, **options))
     name = f"{prefix}-{listener}"
     url = f"{scheme}://127.0.0.1:{broker.ports[listener]}/{name}.log"
     with registries(tmp_path, "a") as (a,), publisher(a, broker, name) as one:
@@ -265,7 +265,7 @@ def test_credentials(
 
 @contextmanager
 def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[tuple[Link, LinkWorkerContext]]:
-    """An empty registry in this process with a link that shows a password, and what runs it."""
+    """An empty registry in this process; yields its link, which has this password, and the context of its worker."""
     settings = Settings(
         database=f"sqlite:///{database}", master_key=MASTER_KEY, sinks_ca=str(broker.ca), sinks_allow="127.0.0.1"
     )

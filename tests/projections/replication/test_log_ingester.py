@@ -40,7 +40,7 @@ def databases(tmp_path: Path) -> list[str]:
 async def pair(
     databases: list[str], scope: Json = None
 ) -> AsyncIterator[tuple[NamedRegistry, NamedRegistry, ManualLink]]:
-    """A registry with two interactions beyond its making, another one, and a link over which nothing has come."""
+    """A source with two interactions after its creation, a replica, and a link that has ingested nothing yet."""
     async with named_registry("primary1", databases[0]) as there, named_registry("replica1", databases[1], 1) as here:
         await there.write("PUT", "/schemagroups/a", {"name": "a"})
         await there.write("PUT", "/schemagroups/b", {"name": "b"})
@@ -49,13 +49,13 @@ async def pair(
 
 
 def done(registry: NamedRegistry, *commands: Command) -> Sequence[CommandOutcome]:
-    """What commands come to in one transaction."""
+    """The outcomes of commands that are handled in one transaction."""
     return handle([PendingCommand(command, ROOT) for command in commands], registry.store, [EntityProjection()])
 
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Nothing can be committed."""
+    """Makes every commit fail."""
 
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
@@ -66,7 +66,7 @@ def failing() -> Iterator[None]:
 
 
 def stored_state(registry: NamedRegistry) -> list[Any]:
-    """All that a refusal leaves as it was."""
+    """Everything that a refused command must not change."""
     return [registry.store.log_end(), registry.rows(), registry.documents(), [*registry.interactions()]]
 
 
@@ -81,7 +81,7 @@ def stored_state(registry: NamedRegistry) -> list[Any]:
 def test_a_link_that_rests_or_is_over_takes_nothing_in(
     databases: list[str], change: tuple[str, str, Json], problem: type[Exception]
 ) -> None:
-    # LEG-901, LEG-909: whatever is still on its way when the link is changed is refused inside the lock
+    # LEG-901, LEG-909: interactions that are in flight when the link is changed are refused under the write lock
     async def run() -> None:
         async with pair(databases) as (_, here, pull):
             link, coming = pull.link, await pull.incoming(0)
@@ -96,7 +96,7 @@ def test_a_link_that_rests_or_is_over_takes_nothing_in(
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bool) -> None:
-    # LEG-910: interactions of one piece are taken in all or not at all, beside others in the transaction or not
+    # LEG-910: either all interactions of a batch are ingested or none, also with other commands in the transaction
     async def run() -> None:
         async with pair(databases) as (_, here, pull):
             coming = await pull.incoming(0)
@@ -114,7 +114,7 @@ def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bo
 
 
 def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) -> None:
-    # LEG-909: what came over a link is writable right behind the deletion of the link, and no sooner
+    # LEG-909: copies become writable with the deletion of their link, also within one transaction
     async def run() -> None:
         async with pair(databases) as (_, here, pull):
             await pull.ingest()
@@ -128,7 +128,7 @@ def test_a_link_that_goes_in_the_same_transaction_is_gone(databases: list[str]) 
 
 
 def test_links_that_were_never_committed_are_not_remembered(databases: list[str]) -> None:
-    # LEG-909: where a transaction fails, another event about links takes the place in the log of what it had there
+    # LEG-909: if a transaction fails, the next event about a link gets the log position that the failed one had
     async def run() -> None:
         async with named_registry("replica1", databases[1]) as here:
             for name in "ab":
@@ -144,7 +144,7 @@ def test_links_that_were_never_committed_are_not_remembered(databases: list[str]
 
 
 def test_an_ordinary_write_reads_links_once(databases: list[str]) -> None:
-    # LEG-909: what a write may not touch costs no statement of its own, however many links there are
+    # LEG-909: the check for read-only copies costs a write no SQL statement, however many links there are
     async def run() -> None:
         async with named_registry("replica1", databases[1]) as here:
 
@@ -172,7 +172,7 @@ def test_an_ordinary_write_reads_links_once(databases: list[str]) -> None:
 
 
 def test_documents_of_what_is_not_wanted_stay_away(databases: list[str]) -> None:
-    # LEG-901: of one interaction that touches two Groups, only what is in the scope comes, its bytes included
+    # LEG-901: of an interaction with two Groups, only the one in the scope is copied, with its documents
     async def run() -> None:
         async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, pull):
             both = {
@@ -189,7 +189,7 @@ def test_documents_of_what_is_not_wanted_stay_away(databases: list[str]) -> None
 
 @pytest.mark.parametrize("scope", [None, {"groups": ["/schemagroups/many"]}])
 def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json) -> None:
-    # LEG-910: thousands of events that happened at once happen at once here
+    # LEG-910: an interaction of thousands of events is recorded as one interaction
     async def run() -> None:
         async with pair(databases, scope) as (there, here, pull):
             await there.write(
@@ -208,7 +208,7 @@ def test_a_large_interaction_is_taken_in_whole(databases: list[str], scope: Json
 
 
 def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]) -> None:
-    # LEG-910: an interaction that is here, but without what this link wants of it, is no repetition
+    # LEG-910: an interaction of which another link recorded a different part does not count as a repetition
     async def run() -> None:
         async with pair(databases, {"groups": ["/schemagroups/a"]}) as (there, here, pull):
             await there.write("POST", "/schemagroups", {"a": {}, "b": {}})
@@ -225,7 +225,7 @@ def test_a_second_link_does_not_swallow_what_the_first_left(databases: list[str]
 def test_documents_that_wait_are_bounded_in_bytes(
     databases: list[str], most: int, together: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # LEG-910: many interactions are recorded together, unless their documents would fill the memory
+    # LEG-910: interactions are recorded in batches, which are bounded by the size of their documents
     monkeypatch.setattr("annals.projections.replication.log.ingest.BATCH_BYTES", most)
     found: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The model of a registry that holds Groups of others: what comes over, and what nobody here may change (LEG-909)."""
+"""The model of a registry with copied Groups: what links copy of it, and what clients may not change (LEG-909)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCOPE = {"groups": ["/dirs/a"]}
 
 
 def source(files: Json | None = None, **more: Json) -> Json:
-    """A modelsource with a type of Groups that both have. files: of their Resources, beyond what they are called."""
+    """A modelsource with the Group type `dirs`. files: more members of its Resource type; more: more Group types."""
     return {
         "groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file", **(files or {})}}}, **more}
     }
@@ -47,8 +47,8 @@ def databases(tmp_path: Path) -> list[str]:
 
 
 def test_a_new_model_is_applied_to_copied_groups(databases: list[str]) -> None:
-    # LEG-909, MOD-93: Versions that a smaller `maxversions` prunes go here by the interaction that pruned them there;
-    # those of Groups beside it go by the change of the model here, which is one of the link's
+    # LEG-909, MOD-93: when `maxversions` becomes smaller, Versions of the copied Group are pruned by the source's own
+    # interaction, those of local Groups by the link's interaction that changes the model here
     async def run() -> None:
         async with (
             named_registry("primary1", databases[0]) as there,
@@ -74,7 +74,7 @@ def test_a_new_model_is_applied_to_copied_groups(databases: list[str]) -> None:
 
 
 def test_a_model_and_what_it_needs_come_together(databases: list[str]) -> None:
-    # LEG-909: an interaction there may change the model and what would not fit it otherwise, at once
+    # LEG-909: one interaction of the source may change the model and the entities that would violate it otherwise
     async def run() -> None:
         async with (
             named_registry("primary1", databases[0]) as there,
@@ -94,7 +94,7 @@ def test_a_model_and_what_it_needs_come_together(databases: list[str]) -> None:
 
 
 def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> None:
-    # LEG-910: what comes twice is recorded once, a model as well, even where it left the one here as it was
+    # LEG-910: an interaction that arrives twice is recorded once, also a model that changed nothing here
     async def run() -> None:
         async with (
             named_registry("primary1", databases[0]) as there,
@@ -117,7 +117,7 @@ def test_an_old_model_that_comes_again_changes_nothing(databases: list[str]) -> 
 
 
 def test_types_of_a_link_cannot_be_changed_locally(databases: list[str]) -> None:
-    # LEG-909: a write of the model that says something else of the Groups of a link is refused, any other is not
+    # LEG-909: clients cannot change the types of a link's Groups, but the rest of the model
     async def run() -> None:
         async with (
             named_registry("primary1", databases[0]) as there,
@@ -140,7 +140,7 @@ def test_types_of_a_link_cannot_be_changed_locally(databases: list[str]) -> None
 
 
 def test_registries_of_one_type_change_it_one_after_the_other(databases: list[str]) -> None:
-    # LEG-909: the first of two registries that says something new of a type both have Groups of says it here
+    # LEG-909: if two sources make the same change to a type they share, the first one changes the type here
     async def run() -> None:
         async with (
             named_registry("primary1", databases[0]) as one,
@@ -169,7 +169,7 @@ def test_registries_of_one_type_change_it_one_after_the_other(databases: list[st
 
 
 def test_a_model_that_others_do_not_fit_is_not_taken_in(databases: list[str]) -> None:
-    # LEG-909, MOD-93: what is beside a copy is not lost to a model of somewhere else; nothing comes in until it fits
+    # LEG-909, MOD-93: a source's model that local entities violate is refused; nothing is ingested until they comply
     async def run() -> None:
         async with (
             named_registry("primary1", databases[0]) as there,

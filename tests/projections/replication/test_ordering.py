@@ -1,4 +1,4 @@
-"""Records of several partitions in the order of their numbers, each once, and how far each partition is done with."""
+"""Records of several partitions in the order of their numbers, each once, and the position in each partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annals.projections.replication.log.kafka_ordering import PartitionMarks, Re
     st.lists(st.integers(0, 2), max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30))), st.randoms()
 )
 def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]], random: Random) -> None:
-    # EV-79: each partition is in order, some stretches are there again, and any partition may be read first
+    # EV-79: each partition is in order, some ranges are repeated, and any partition may be read first
     runs = [(0, len(keys)), *((min(start, len(keys)), min(end, len(keys))) for start, end in again)]
     reached = accumulate((end for _, end in runs), max)
     written = list(chain(*(range(min(start, before), end) for (start, end), before in zip(runs, reached, strict=True))))
@@ -31,7 +31,7 @@ def test_every_record_once_in_order(keys: list[int], again: list[tuple[int, int]
         offsets[partition] += 1
         found += order.take_next()
         marks.advance(order.last_number)
-        # What is not given yet lies behind the mark of its partition, or comes there again.
+        # Each number that was not taken yet occurs in its partition after the mark.
         for each, numbers in enumerate(left):
             known = marks.get(each)
             behind = numbers[known.offset + 1 if known else 0 :]

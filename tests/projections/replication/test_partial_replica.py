@@ -31,14 +31,14 @@ __all__ = ["empty_databases"]
 
 EXAMPLES: Final = {"sqlite": 12, "postgresql": 2}
 SCOPES: Final = ({"groups": ["/dirs/a"]}, {"filters": [{"prefix": {"subject": "/dirs/a"}}]})
-#: Of the Group `a` and what is below it.
+#: Reads of the Group `a` and of entities below it.
 PATHS: Final = (
     *("", "?inline=*", "?doc&inline", "/files?inline=versions,meta", "/files/f1$details?inline", "/files/f1"),
     *("/files/f1/meta", "/files/f1/versions", "/files/f1/versions/1.0.0", "/files?filter=stage=alpha", "/notes?inline"),
 )
-#: What a registry has beside what comes in, under a type of its own; that it is there is no part of any scope.
+#: A Group type of the replica alone, which is in no scope.
 CRATES: Final = {"crates": {"singular": "crate", "resources": {"jars": {"singular": "jar"}}}}
-BESIDE: Final = (
+LOCAL_WRITES: Final = (
     Step("PUT", "/crates/x", {"name": "own"}),
     Step("PUT", "/crates/x/jars/j", b"own"),
     Step("DELETE", "/crates/x"),
@@ -50,12 +50,12 @@ BESIDE: Final = (
 
 
 def leads_out(step: Step, scope: str = "/dirs/a") -> bool:
-    """Whether what a step writes would be a pointer to something outside of a Group."""
+    """Whether a step writes an xref that points outside of a Group."""
     target = step.body.get("xref") if isinstance(step.body, dict) else None
     return isinstance(target, str) and not target.startswith(f"{scope}/")
 
 
-#: What a registry can do is its own, and so is what it shows where a pointer leads out of the scope.
+#: Without what a replica may have differently: capabilities, and the targets of xrefs that point out of the scope.
 PARTS_OF_LIVES: Final = lives().map(
     lambda history: [step for step in history if step.path != "/capabilities" and not leads_out(step)]
 )
@@ -63,33 +63,33 @@ PARTS_OF_LIVES: Final = lives().map(
 
 @pytest.mark.generated
 def test_groups_of_another_registry_are_what_they_are_there(empty_databases: tuple[str, EmptyDatabases]) -> None:
-    # LEG-901, LEG-909: what is in the scope of a link is as it is there, at each moment; what is beside it is not
-    # touched, and can be written
+    # LEG-901, LEG-909: the Group in a link's scope equals the source's, now and in the past; local entities outside of
+    # the scope can be written, and the link does not change them
     kind, empty = empty_databases
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
-    @given(PARTS_OF_LIVES, sync_rounds(BESIDE), st.sampled_from(SCOPES), st.randoms())
-    def run(history: list[Step], looks: list[SyncRound], scope: dict[str, Any], random: Any) -> None:
+    @given(PARTS_OF_LIVES, sync_rounds(LOCAL_WRITES), st.sampled_from(SCOPES), st.randoms())
+    def run(history: list[Step], rounds: list[SyncRound], scope: dict[str, Any], random: Any) -> None:
         with empty() as (one, other):
-            asyncio.run(check_history(one, other, history, looks, scope, random))
+            asyncio.run(check_history(one, other, history, rounds, scope, random))
 
     run()
 
 
 async def check_history(
-    one: str, other: str, history: Sequence[Step], looks: Sequence[SyncRound], scope: dict[str, Any], random: Any
+    one: str, other: str, history: Sequence[Step], rounds: Sequence[SyncRound], scope: dict[str, Any], random: Any
 ) -> None:
     async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:
         await replica.write("PUT", "/modelsource", {"groups": CRATES})
         async with manual_link(replica, primary, scope) as pull:
-            await replicate_history(primary, replica, pull, history, looks)
+            await replicate_history(primary, replica, pull, history, rounds)
         await is_there(primary, replica, "/dirs/a", random)
         await counts_are_right(replica)
         assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
 
 
 async def is_there(primary: NamedRegistry, replica: NamedRegistry, group: str, random: Any) -> None:
-    """Whether a Group is the same at both, now and at a moment by its id: times of several registries are mixed."""
+    """Asserts that a Group is equal at both, now and as of an interaction's id: times of several registries mix."""
     there = {id: found[1] for id, found in tree_interactions(primary.interactions()).items()}
     here = {id: found[1] for id, found in tree_interactions(replica.interactions()).items() if id in there}
     assert [*inside(here, group)] == [*inside(there, group)]
@@ -103,7 +103,7 @@ async def is_there(primary: NamedRegistry, replica: NamedRegistry, group: str, r
 
 
 def inside(recorded: dict[str, Any], group: str) -> Iterator[tuple[str, Any]]:
-    """The events of a Group and of what is below it, by interaction; where there are none, nothing."""
+    """The events of a Group and of entities below it, by interaction, without interactions that have none."""
     for id, events in recorded.items():
         found = [event for event in events if f"{event['xid'].lower()}/".startswith(f"{group}/")]
         if found:

@@ -1,4 +1,4 @@
-"""Where links connect to, and what of an answer that is no answer of a registry shows up in their status."""
+"""The addresses that links may connect to, and how much of a response they read and repeat in their status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.registries.restarted import Registry
 
 _INNER = "root:x:0:0 the banner of an inner server"
 _OURS = {"type": "http://a/-/docs#not_found", "title": "There is nothing.", "detail": "It  is\nnot here."}
-#: A body, and what an error says of it beside the status.
+#: The body of an error response, and what the RemoteError repeats of it after the status.
 _ANSWERS = (
     (_INNER.encode(), ""),
     (json.dumps({"error": _INNER}).encode(), ""),
@@ -35,7 +35,7 @@ _ANSWERS = (
 
 @contextmanager
 def answering(status: int, body: bytes) -> Iterator[str]:
-    """The URL of a server that answers everything alike."""
+    """Runs a server that sends the same response to every GET; yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -45,7 +45,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -57,19 +57,19 @@ def answering(status: int, body: bytes) -> Iterator[str]:
 
 @pytest.mark.parametrize(("body", "said"), _ANSWERS)
 def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None:
-    """SUB-904: what a server that is no registry answers is shown to nobody."""
+    """SUB-904: an error repeats title and detail of a problem document, and nothing of any other body."""
     with answering(500, body) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote:
-        with pytest.raises(RemoteError) as asked:
+        with pytest.raises(RemoteError) as requested:
             remote.request("GET", "/-/log/head")
         with pytest.raises(RemoteError) as streamed, remote.stream("/-/log"):
             pass
-    assert str(asked.value) == f"GET /-/log/head answers 500{said}"
+    assert str(requested.value) == f"GET /-/log/head answers 500{said}"
     assert str(streamed.value) == f"GET /-/log answers 500{said}"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::1]"])
 def test_private_addresses_are_refused(host: str) -> None:
-    """LEG-1108, SUB-901: loopback in any form, unless the operator permits it."""
+    """LEG-1108, SUB-901: loopback addresses in any notation are refused unless the operator permits them."""
     refused = pytest.raises(RemoteError, match="unless ANNALS_SINKS_ALLOW permits them")
     with (
         answering(200, b"{}") as url,
@@ -80,7 +80,7 @@ def test_private_addresses_are_refused(host: str) -> None:
 
 
 def test_a_name_with_several_addresses_is_tried_at_each() -> None:
-    """SUB-901: all addresses are checked; where the first one does not answer, the next one may."""
+    """SUB-901: all addresses of a name are checked; if the first one does not answer, the next one is tried."""
 
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.9", "127.0.0.1"]
@@ -92,7 +92,7 @@ def test_a_name_with_several_addresses_is_tried_at_each() -> None:
 
 @contextmanager
 def sending(content: bytes) -> Iterator[str]:
-    """The URL of a server that sends bytes to everybody and then keeps the connection."""
+    """Runs a server that sends these bytes on every connection and keeps it open; yields its URL."""
 
     def serve(connection: socket.socket) -> None:
         with connection, suppress(OSError):
@@ -113,7 +113,7 @@ def sending(content: bytes) -> Iterator[str]:
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n"
 _ERROR = _HEAD.replace(b"200 OK", b"500 Oh")
 _GZIP = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b" " * 99999)
-#: What a server sends, whether lines are asked for, and what is said of it.
+#: What a server sends, whether the client streams lines, and the expected error.
 _UNBOUNDED = (
     (_HEAD + b" " * 50000, False, "its answer has more than 9999 bytes"),
     (_GZIP, False, "its answer has more than 9999 bytes"),
@@ -125,7 +125,7 @@ _UNBOUNDED = (
 
 @pytest.mark.parametrize(("content", "feed", "said"), _UNBOUNDED)
 def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LEG-1108: another registry cannot fill the memory of this one; how long it may take is another test's."""
+    """LEG-1108: a response cannot fill the memory of this registry. Another test covers its duration."""
     for name, bound in {"MAX_RESPONSE_BYTES": 9999, "MAX_LINE_BYTES": 9999, "MAX_ERROR_BYTES": 999}.items():
         monkeypatch.setattr(f"annals.projections.replication.remote.bounded_responses.{name}", bound)
     refused = pytest.raises(RemoteError, match=said)
@@ -137,7 +137,7 @@ def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monk
 
 
 def test_lines_of_a_stream() -> None:
-    """LEG-910: lines come whole, wherever the parts of an answer end, and None after each part."""
+    """LEG-910: a stream yields whole lines, wherever the chunks of a response end, and None after each chunk."""
     text = "".join(f"{'x' * (number * 7919 % 70000)}{number}\n" for number in range(60)) + "\nlast"
     with (
         answering(200, text.encode()) as url,
@@ -164,15 +164,15 @@ _LINKS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("members", _LINKS, ids=lambda members: "-".join(members.values()))
 def test_no_dialect_goes_where_the_operator_permits_nothing(alone: Registry, members: dict[str, Any]) -> None:
-    """LEG-1108: links of every dialect and mode go by the guard of sinks, and so do comparisons."""
+    """LEG-1108: the destination guard of sinks applies to links of every dialect and mode, and to checks of links."""
     id = "-".join(members.values())
     with answering(500, _INNER.encode()) as inner:
         url = f"{inner.replace('http', 'kafka')}/topic" if members["dialect"] == "kafka" else inner
         credential = {} if members["dialect"] == "kafka" else {"credential": {"token": "t"}}
         alone.done("PUT", f"/-/links/{id}", {"url": url, **members, **credential})
         until(lambda: "error" in alone.status(id))
-        said = alone.status(id)["error"]
-        assert "unless ANNALS_SINKS_ALLOW permits them" in said and _INNER not in said
+        error = alone.status(id)["error"]
+        assert "unless ANNALS_SINKS_ALLOW permits them" in error and _INNER not in error
         if (members["dialect"], members["mode"]) == ("log", "pull"):
             refused = alone.request("POST", f"/-/links/{id}/actions/check")
             assert refused.status_code == 502 and "unless ANNALS_SINKS_ALLOW permits them" in refused.text
@@ -184,5 +184,5 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """A registry whose operator permits no addresses."""
     with closing(Registry(tmp_path_factory.mktemp("alone"), ANNALS_SINKS_ALLOW="")) as registry:
         registry.start()
-        registry.fill(1, 1)  # without anything to push, nobody is connected to
+        registry.fill(1, 1)  # a pushing link connects only if there is something to push
         yield registry

@@ -1,4 +1,4 @@
-"""Scopes of links that follow a log, as they are changed while the links run."""
+"""Changes of a link's scope while the link runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def scope(*groups: str) -> dict[str, Any]:
 
 
 def same(a: Registry, b: Registry, *groups: str) -> bool:
-    """Whether some Groups are the same at two registries."""
-    asked = [[each.request("GET", f"/-/hash{group}").json() for group in scope(*groups)["groups"]] for each in (a, b)]
-    hashes = [[each.get("hash") for each in found] for found in asked]
-    return hashes[0] == hashes[1] and all(each.get("count") for each in asked[0])
+    """Whether these Groups exist and have the same hashes at two registries."""
+    bodies = [[each.request("GET", f"/-/hash{group}").json() for group in scope(*groups)["groups"]] for each in (a, b)]
+    hashes = [[each.get("hash") for each in found] for found in bodies]
+    return hashes[0] == hashes[1] and all(each.get("count") for each in bodies[0])
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -37,7 +37,7 @@ def databases(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["pull", "events"])
 def test_what_a_wider_scope_has_comes_without_a_repair(tmp_path: Path, databases: dict[str, Any], mode: str) -> None:
-    """LEG-901, LEG-913: what newly belongs to a scope is as it is there, also what happened before."""
+    """LEG-901, LEG-913: Groups that a wider scope adds become equal to the source's, older changes included."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.done("PUT", "/schemagroups/one", {"schemas": {"s": {"format": "Text/1", "schema": "x"}}})
         a.write("two/s/1", schema="of long ago")
@@ -60,14 +60,14 @@ def test_what_a_wider_scope_has_comes_without_a_repair(tmp_path: Path, databases
         a.write("one/s/4")
         a.write("two/s/4")
         until(lambda: same(a, b, "two"))
-        b.link("a", a.url, mode=mode, scope=scope("one", "two"))  # what was left out meanwhile is brought up to date
+        b.link("a", a.url, mode=mode, scope=scope("one", "two"))  # changes while "one" was excluded arrive too
         until(lambda: same(a, b, "one", "two"))
         assert "no findings" in b.verified()
         assert b.done("GET", "/")["schemagroupscount"] == 3
 
 
 def test_a_local_group_blocks_a_wider_scope(tmp_path: Path) -> None:
-    """LEG-907, LEG-909: what was written here is never written over by itself, and nothing else is changed for it."""
+    """LEG-907, LEG-909: a wider scope never overwrites a local Group; the link diverges as long as there is one."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("one/s/1")
         a.write("two/s/1")
@@ -87,7 +87,7 @@ def test_a_local_group_blocks_a_wider_scope(tmp_path: Path) -> None:
 
 
 def test_a_wider_scope_brings_its_types(tmp_path: Path) -> None:
-    """LEG-901: Groups of a type that was not here come with their type."""
+    """LEG-901: Groups of a type that the local model lacks arrive together with their type."""
     with registries(tmp_path, "a", "b") as (a, b):
         model = a.done("GET", "/modelsource")
         a.done("PUT", "/modelsource", {**model, "groups": {**model.get("groups", {}), **_CRATES}})
@@ -102,7 +102,7 @@ def test_a_wider_scope_brings_its_types(tmp_path: Path) -> None:
 
 
 def test_a_type_stays_as_it_is_where_a_group_is_in_the_way(tmp_path: Path) -> None:
-    """LEG-907: what cannot come changes nothing, the model included."""
+    """LEG-907: a wider scope that a local Group blocks changes nothing, the model included."""
     with registries(tmp_path, "a", "b") as (a, b):
         for registry, extra in ((a, {"colour": {"type": "string"}}), (b, {})):
             crates = {"crates": {**_CRATES["crates"], "attributes": extra}}
@@ -120,7 +120,7 @@ def test_a_type_stays_as_it_is_where_a_group_is_in_the_way(tmp_path: Path) -> No
 
 
 def test_a_wider_filter_brings_what_it_lets_pass(tmp_path: Path) -> None:
-    """LEG-901: Groups that a filter left out come with their types, whatever their names."""
+    """LEG-901: Groups that a filter excluded arrive with their types, whatever the case of their ids."""
     with registries(tmp_path, "a", "b") as (a, b):
         model = a.done("GET", "/modelsource")
         a.done("PUT", "/modelsource", {**model, "groups": {**model.get("groups", {}), **_CRATES}})
@@ -138,7 +138,7 @@ def test_a_wider_filter_brings_what_it_lets_pass(tmp_path: Path) -> None:
 
 
 def test_a_group_that_is_not_there_yet_comes_when_it_is(tmp_path: Path) -> None:
-    """LEG-901: a scope may name what there is not."""
+    """LEG-901: a scope may name a Group that does not exist yet."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("one/s/1")
         b.link("a", a.url, scope=scope("one"))
@@ -153,7 +153,7 @@ def test_a_group_that_is_not_there_yet_comes_when_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, databases: dict[str, Any]) -> None:
-    """LEG-912, LEG-913: wherever it ends, the next one brings the rest, each thing once."""
+    """LEG-912, LEG-913: wherever the process is killed, the next one fetches the rest, each Group once."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.write("one/s/1")
         a.fill(4, 20)
@@ -175,17 +175,17 @@ def test_a_process_that_is_killed_while_a_scope_becomes_wider(tmp_path: Path, da
 
 @pytest.mark.long
 def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: dict[str, Any]) -> None:
-    """LEG-912, LEG-913: a process that ends between the two says less of where it is than it has."""
+    """LEG-912, LEG-913: a killed process may have recorded more interactions than its stored cursor says."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.done("POST", "/", {"schemagroups": {"one": {"name": "both"}, "two": {"name": "both"}}})
         b.link("a", a.url, scope=scope("one"))
         until(lambda: same(a, b, "one"))
-        noted = a.head()["position"]
+        cursor = a.head()["position"]
         a.done("POST", "/", {"schemagroups": {"one": {"name": "later"}, "two": {"name": "later"}}})
         until(lambda: same(a, b, "one"))
         b.kill()
         with closing(LinkStates(b.database)) as states:
-            states.update("a", noted)
+            states.update("a", cursor)
         b.start()
         b.link("a", a.url, scope=scope("one", "two"))
         until(lambda: same(a, b, "one", "two"))
@@ -193,7 +193,7 @@ def test_what_was_recorded_and_not_noted_is_not_lost(tmp_path: Path, databases: 
 
 
 def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path, databases: dict[str, Any]) -> None:
-    """LEG-901: pushes go on behind what was left out so far; where it cannot be fetched, the link says so."""
+    """LEG-901: a receiver fetches what a wider scope adds, then accepts pushes again; it reports a failed fetch."""
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         b.link("in", a.url, mode="receive", scope=scope("one"))
         a.link("out", b.url, mode="push", remote="in")
@@ -228,7 +228,7 @@ def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path,
     ],
 )
 def test_a_wider_scope_over_the_other_apis(tmp_path: Path, dialect: str, mode: str) -> None:
-    """LEG-901, LEG-913: what a scope left out is there once it does no more, and gone where it went meanwhile."""
+    """LEG-901, LEG-913: after a scope is widened, what it excluded arrives, and what was deleted in between is gone."""
     with registries(tmp_path, "a", "b") as (a, b):
         path = "/compat/schemaregistry/v0.2" if dialect == "schemaregistry" else ""
         linking, url = (a, b.url) if mode == "push" else (b, a.url)
@@ -241,7 +241,7 @@ def test_a_wider_scope_over_the_other_apis(tmp_path: Path, dialect: str, mode: s
             return all(b.request("GET", f"{each}$details").is_success for each in found)
 
         def leaves_out(number: int) -> bool:
-            """Whether what runs the link knows of its new scope."""
+            """Whether the link's worker applies its narrower scope already."""
             a.write(f"two/n{number}/1", schema="x")
             a.write(f"one/n{number}/1", schema="x")
             until(lambda: has(f"one/n{number}"))
@@ -266,7 +266,7 @@ def test_a_wider_scope_over_the_other_apis(tmp_path: Path, dialect: str, mode: s
 
 
 def test_the_scope_of_a_link_to_a_topic_becomes_no_wider(tmp_path: Path) -> None:
-    """LEG-901: what is here of a topic's interactions cannot be recorded again, so the change is refused."""
+    """LEG-901: interactions of a topic cannot be recorded a second time, so a wider scope is refused."""
     topic = {"dialect": "kafka", "enabled": False}
     with registries(tmp_path, "b") as (b,):
         url = "kafka://127.0.0.1:9/annals.log"
@@ -282,6 +282,6 @@ def test_the_scope_of_a_link_to_a_topic_becomes_no_wider(tmp_path: Path) -> None
 
 
 def commands(registry: Registry) -> list[str]:
-    """What a registry's interactions are called."""
+    """The commands of all interactions in a registry's log."""
     answer = registry.request("GET", "/-/log", headers={"accept": "application/x-ndjson"})
     return [found["command"] for found in map(json.loads, answer.text.splitlines()) if "command" in found]

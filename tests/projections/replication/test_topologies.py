@@ -1,4 +1,4 @@
-"""More than two registries: a hub between two, and one that holds Groups of several (LEG-909, LEG-910)."""
+"""More than two registries: a hub between two, and a registry with Groups of several others (LEG-909, LEG-910)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_ONE_MODEL = lives().map(
     st.randoms(),
 )
 def test_a_replica_of_a_replica_is_the_first_one(
-    history: list[Step], looks: list[SyncRound], further: list[SyncRound], paths: list[str], random: Any
+    history: list[Step], rounds: list[SyncRound], further: list[SyncRound], paths: list[str], random: Any
 ) -> None:
     # LEG-910: ids, callers, times and URLs pass unchanged through a registry in between
     async def run(folder: str) -> None:
@@ -46,9 +46,9 @@ def test_a_replica_of_a_replica_is_the_first_one(
             manual_link(last, hub) as outflow,
         ):
             half = len(history) // 2
-            await replicate_history(first, hub, pull, history[:half], looks)
+            await replicate_history(first, hub, pull, history[:half], rounds)
             await replicate_history(hub, last, outflow, [], further)
-            await replicate_history(first, hub, pull, history[half:], looks)
+            await replicate_history(first, hub, pull, history[half:], rounds)
             await replicate_history(hub, last, outflow, [], further)
             await is_copied(first, last, "hub")
             await answers_alike(first, last, paths, random)
@@ -61,9 +61,9 @@ def test_a_replica_of_a_replica_is_the_first_one(
 @settings(max_examples=4, **UNHURRIED)
 @given(OF_ONE_MODEL, OF_ONE_MODEL, sync_rounds([None]), sync_rounds([None]), st.randoms())
 def test_registries_share_one_that_holds_groups_of_each(
-    ones: list[Step], others: list[Step], looks: Sequence[SyncRound], further: Sequence[SyncRound], random: Any
+    ones: list[Step], others: list[Step], rounds: Sequence[SyncRound], further: Sequence[SyncRound], random: Any
 ) -> None:
-    # LEG-901, LEG-909: Groups of several authorities live beside each other, each as it is where it comes from
+    # LEG-901, LEG-909: one registry can hold Groups of several authorities, each equal to the one at its source
     async def run(folder: str) -> None:
         async with (
             named_registry("primary1", f"sqlite:///{folder}/1.db") as one,
@@ -73,9 +73,9 @@ def test_registries_share_one_that_holds_groups_of_each(
             manual_link(here, other, {"groups": ["/dirs/b"]}) as second,
         ):
             half = len(ones) // 2
-            await replicate_history(one, here, first, ones[:half], looks)
+            await replicate_history(one, here, first, ones[:half], rounds)
             await replicate_history(other, here, second, others, further)
-            await replicate_history(one, here, first, ones[half:], looks)
+            await replicate_history(one, here, first, ones[half:], rounds)
             await is_there(one, here, "/dirs/a", random)
             await is_there(other, here, "/dirs/b", random)
             await counts_are_right(here)

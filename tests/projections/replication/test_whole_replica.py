@@ -1,4 +1,4 @@
-"""A registry that follows the whole log of another one is that registry, over generated histories (LEG-910)."""
+"""A registry that follows the whole log of another one equals it, over generated histories (LEG-910)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.registries.linked import (
 __all__ = ["empty_databases"]
 
 EXAMPLES: Final = {"sqlite": 12, "postgresql": 2}
-#: What is the replica's own, and stays with it; the last ones are refused.
+#: Writes at the replica. The last two are refused, because they change what the link copies.
 APART: Final = (
     Step("POST", "/subscriptions", {"sink": "http://127.0.0.1/x", "protocol": "HTTP", "types": ["a"]}),
     Step("PUT", "/-/links/other", {"url": "http://other.example", "mode": "push"}),
@@ -44,7 +44,7 @@ APART: Final = (
 @pytest.mark.generated
 def test_a_replica_is_what_it_copies(empty_databases: tuple[str, EmptyDatabases]) -> None:
     # LEG-910: interactions are appended whole under their own ids, each once, however often and in whatever pieces they
-    # come; so that every answer, now and about the past, is the primary's
+    # arrive; every response, about the present and the past, equals the primary's
     kind, empty = empty_databases
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
@@ -54,19 +54,19 @@ def test_a_replica_is_what_it_copies(empty_databases: tuple[str, EmptyDatabases]
         st.lists(st.sampled_from(URLS), min_size=15, max_size=15, unique=True),
         st.randoms(),
     )
-    def run(history: list[Step], looks: list[SyncRound], paths: list[str], random: Any) -> None:
+    def run(history: list[Step], rounds: list[SyncRound], paths: list[str], random: Any) -> None:
         with empty() as (one, other):
-            asyncio.run(check_history(one, other, history, looks, paths, random))
+            asyncio.run(check_history(one, other, history, rounds, paths, random))
 
     run()
 
 
 async def check_history(
-    one: str, other: str, history: Sequence[Step], looks: Sequence[SyncRound], paths: Sequence[str], random: Any
+    one: str, other: str, history: Sequence[Step], rounds: Sequence[SyncRound], paths: Sequence[str], random: Any
 ) -> None:
     async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:
         async with manual_link(replica, primary) as pull:
-            await replicate_history(primary, replica, pull, history, looks)
+            await replicate_history(primary, replica, pull, history, rounds)
         await is_copied(primary, replica)
         await answers_alike(primary, replica, paths, random)
         is_sound(replica)
@@ -74,9 +74,9 @@ async def check_history(
 
 
 async def is_copied(primary: NamedRegistry, replica: NamedRegistry, *made: str) -> None:
-    """Whether the logs say the same of the tree, interaction by interaction, and tell the same events.
+    """Asserts that both logs have the same interactions of the tree, and that both registries publish the same events.
 
-    made: names of registries in between, whose making came over as well.
+    made: names of registries in between, whose creation was copied as well.
     """
     there, here = tree_interactions(primary.interactions()), tree_interactions(replica.interactions())
     for name in (replica.name, *made):
@@ -87,7 +87,7 @@ async def is_copied(primary: NamedRegistry, replica: NamedRegistry, *made: str) 
 
 
 async def answers_alike(primary: NamedRegistry, replica: NamedRegistry, paths: Sequence[str], random: Any) -> None:
-    """Whether both answer the same now, and about a moment by its id and by a time."""
+    """Asserts that both give the same responses, now and as of an interaction's id and time."""
     known = [(facts.xregcorrelationid, facts.time) for facts, _ in primary.interactions()]
     for path in paths:
         for moment in ("", random.choice(known)[0], random.choice(known)[1]):
@@ -97,7 +97,7 @@ async def answers_alike(primary: NamedRegistry, replica: NamedRegistry, paths: S
 
 
 def is_sound(replica: NamedRegistry) -> None:
-    """Whether the proof holds, and whether a read model made anew is the one that was moved on."""
+    """Asserts that the log verifies, and that a rebuilt read model equals the updated one."""
     assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
     before = replica.rows()
     rebuild(replica.store)

@@ -1,1 +1,1 @@
-"""The search index: against a scan, in blocks and segments, behind a server, its plans."""
+"""The search index: compared with a scan, its blocks and segments, and how servers write it."""

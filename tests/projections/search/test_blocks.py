@@ -1,4 +1,4 @@
-"""Blocks have what was put into them, and damaged ones are refused."""
+"""Blocks decode to what was encoded, and damaged blocks are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server finds what was written within a second, one of several servers writes the index, and a rebuild makes it."""
+"""A server finds a write within a second, one of several servers writes the index, and a rebuild creates it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.serving import annals, serving
 
 pytestmark = pytest.mark.timeout(300)
 
-#: Seconds within which a write is found (UI-105). A machine that is busy gets some more.
+#: Seconds within which a write has to be found (UI-105), and the seconds that the test waits on a busy machine.
 WITHIN: Final = 1.0
 PATIENCE: Final = 3.0
 SCHEMA: Final = {
@@ -58,7 +58,7 @@ def test_a_write_is_found_by_each_server(store_url: str, tmp_path: Path) -> None
 
 
 def test_another_server_writes_on(store_url: str, tmp_path: Path) -> None:
-    """The server that writes the index is killed."""
+    """If the server that writes the index is killed, another one continues."""
     for number in range(2):
         (tmp_path / str(number)).mkdir()
     with ExitStack() as stack:
@@ -73,7 +73,7 @@ def test_another_server_writes_on(store_url: str, tmp_path: Path) -> None:
 
 
 def test_an_idle_server_merges_more(store_url: str, tmp_path: Path) -> None:
-    """UI-106: a search reads each segment, so a server that has nothing to write leaves fewer."""
+    """UI-106: a search reads each segment, so a server that has nothing else to write merges more of them."""
     with serving(store_url, tmp_path) as served:
         for number in range(IDLE_FAN_OUT + 2):
             _put(served.url, f"/schemagroups/g{number}", {})
@@ -83,7 +83,7 @@ def test_an_idle_server_merges_more(store_url: str, tmp_path: Path) -> None:
 
 
 def test_an_idle_server_packs(quiet_postgres_url: str, tmp_path: Path) -> None:
-    """The size of the index: PostgreSQL keeps no space of what merges have replaced."""
+    """An idle server frees the space on PostgreSQL of rows that merges have replaced."""
     with (
         serving(quiet_postgres_url, tmp_path) as served,
         psycopg.connect(quiet_postgres_url, autocommit=True) as connection,
@@ -96,7 +96,7 @@ def test_an_idle_server_packs(quiet_postgres_url: str, tmp_path: Path) -> None:
 
 
 def test_a_rebuild_packs(quiet_postgres_url: str, tmp_path: Path) -> None:
-    """The size of the index: a rebuild leaves no space of what it has replaced, if no server writes the index."""
+    """A rebuild frees the space of rows that it has replaced, if no server writes the index."""
     with serving(quiet_postgres_url, tmp_path) as served:
         _write_several_segments(served.url)
     with psycopg.connect(quiet_postgres_url, autocommit=True) as connection:
@@ -147,7 +147,7 @@ def test_an_existing_store_gets_an_index(store_url: str, tmp_path: Path, loss: s
 
 
 def test_rebuild(store_url: str, tmp_path: Path) -> None:
-    """`annals rebuild` writes the index again, also one that is damaged, while a server answers."""
+    """`annals rebuild` rewrites a damaged index while a server runs."""
     with serving(store_url, tmp_path) as served:
         _put(served.url, "/schemagroups/g/schemas/s$details", SCHEMA)
         until(lambda: _found(served.url, "ordertotal"), 10)
@@ -158,7 +158,7 @@ def test_rebuild(store_url: str, tmp_path: Path) -> None:
 
 
 def test_a_server_repairs(store_url: str, tmp_path: Path) -> None:
-    """A damaged index is written again as soon as the server meets the damage, here with the next write."""
+    """A server rewrites a damaged index as soon as it finds the damage, here at the next write."""
     with serving(store_url, tmp_path) as served:
         _put(served.url, "/schemagroups/g/schemas/s$details", SCHEMA)
         until(lambda: _found(served.url, "ordertotal"), 10)
@@ -185,7 +185,7 @@ def _is_found_at(urls: Sequence[str], xid: str) -> bool:
 
 
 def _is_lost(database: str, url: str, words: str) -> bool:
-    """Loses the words; whether a search then finds nothing. A merge that has read them before may write them again."""
+    """Deletes the words; returns whether a search finds nothing. A merge that has read them may write them again."""
     _lose_words(database)
     return not _found(url, words)
 

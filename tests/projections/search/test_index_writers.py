@@ -1,4 +1,4 @@
-"""Several processes write one index: none leaves what another one has replaced. A damaged index is written again."""
+"""Several processes write one index: none brings back what another one has replaced. A damaged index is rewritten."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _assert_equals_scan(writer: IndexWriter) -> None:
 
 @pytest.mark.parametrize("is_cleared", [False, True], ids=["start", "clear"])
 def test_another_process_during_the_first_fill(store_url: str, is_cleared: bool) -> None:
-    """UI-105: a server that starts meanwhile drops nothing; one that begins another index is noticed."""
+    """UI-105: a server that starts during a fill drops nothing; if a process clears the index, the fill restarts."""
     create(store_url, default_source())
     engine = create_engine(store_url.replace("postgresql:", "postgresql+psycopg:", 1))
     with serving(store_url) as api, index_writer(store_url) as writer:
@@ -68,7 +68,7 @@ def test_another_process_during_the_first_fill(store_url: str, is_cleared: bool)
 
 
 def test_a_merge_that_another_process_has_made(store_url: str) -> None:
-    """A segment of the same range, which has lost what is gone, is not replaced by what was read before."""
+    """A merge does not replace a segment of the same range that another process has merged in between."""
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:
         _make_groups(api, 10)
@@ -85,7 +85,7 @@ def test_a_merge_that_another_process_has_made(store_url: str) -> None:
 
 
 def test_a_killed_rebuild_leaves_nothing_stale(store_url: str) -> None:
-    """UI-105: what a rebuild has read before another process wrote what is newer is written again."""
+    """UI-105: if another process writes during a rebuild that is killed, the rebuild leaves no outdated entities."""
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:
         _make_groups(api, 3)
@@ -105,7 +105,7 @@ def test_a_killed_rebuild_leaves_nothing_stale(store_url: str) -> None:
         _assert_equals_scan(writer)
 
 
-#: Damage of the index: a table, and what its blocks become.
+#: Damage of the index: a table, and the new data of its blocks.
 DAMAGE: Final = [
     ("search_block", b"x"),
     ("search_gone", b"x"),

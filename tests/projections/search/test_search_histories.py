@@ -1,4 +1,4 @@
-"""The index finds what a plain scan over all entities finds, in the same order, whatever has happened before."""
+"""The index finds what a plain scan over all entities finds, in the same order, whatever was written before."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ WRITE: Final = st.one_of(
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> tuple[str, Callable[[], AbstractContextManager[str]]]:
-    """The kind of a database, and what makes an empty one."""
+    """The kind of a database, and a function whose context is an empty one."""
     if request.param == "sqlite":
         return request.param, temporary_sqlite
     server = request.getfixturevalue("postgres_server")
     return request.param, lambda: schema_of(server)
 
 
-#: Limits of few entities, so that histories pass them as large registries do.
+#: Limits so small that histories exceed them, as large registries exceed the real ones.
 SMALL_LIMITS: Final = {
     search_module: {"MAX_SORTED": 1},
     segments: {"BLOCK_WORDS": 2, "BLOCK_KEYS": 2, "BLOCK_TEXTS": 2, "SOON_MERGED": 3},
@@ -138,7 +138,7 @@ def test_the_index_finds_what_a_scan_finds(
 
 @pytest.mark.parametrize("max_sorted", [search_module.MAX_SORTED, 1], ids=["few", "many"])
 def test_the_place_of_a_phrase(store_url: str, max_sorted: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-101, UI-103: a name with the words of a phrase in another order counts for nothing, the description does."""
+    """UI-101, UI-103: a name with the words of a phrase in another order is no match, but the description may be."""
     monkeypatch.setattr(search_module, "MAX_SORTED", max_sorted)
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:

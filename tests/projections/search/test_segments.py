@@ -1,4 +1,4 @@
-"""Which segments are merged, and that a few are left of many."""
+"""Which segments are merged, so that few remain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _segments(*sizes: int) -> list[Segment]:
     return [Segment(low, low + size - 1, size) for low, size in zip(lows, sizes, strict=True)]
 
 
-#: Sizes of segments, and the places of those that are merged next.
+#: Sizes of segments, and the list indexes of those that are merged next.
 CASES: Final = [
     ((), ()),
     ((100,), ()),
@@ -55,7 +55,7 @@ def test_a_segment_is_written_again_when_half_of_it_is_gone() -> None:
 
 
 def test_changes_leave_few_segments(store_url: str) -> None:
-    """An entity that is changed again and again takes the room of one."""
+    """An entity that changes many times takes the space of one entity."""
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:
         for number in range(40):
@@ -74,7 +74,7 @@ def test_changes_leave_few_segments(store_url: str) -> None:
 
 
 def test_events_that_arrive_meanwhile_wait(store_url: str) -> None:
-    """UI-105, and the cost of a write: a server that is written to all the time does not write a segment an event."""
+    """UI-105: one `catch_up` writes all events so far and reports no more; events during it wait for the next one."""
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:
         write_pending(writer)
@@ -101,7 +101,7 @@ def test_tables_in_use_are_not_packed(postgres_url: str) -> None:
 
 
 def test_deleted_entities_are_not_counted(store_url: str) -> None:
-    """UI-104: the count is exact, also while segments have many entities that are gone."""
+    """UI-104: the count is exact, also while segments still contain many deleted entities."""
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:
         groups = {f"g{number:04}": {"description": "found" if number % 5 < 3 else "other"} for number in range(4000)}
@@ -111,7 +111,7 @@ def test_deleted_entities_are_not_counted(store_url: str) -> None:
         write_pending(writer)
         with writer.readers.view() as view:
             assert sum(segment.gone for segment in all_segments(view.database)) == 1600
-            # The size of the index: a row costs PostgreSQL more than the words of an entity.
+            # The index has few rows: on PostgreSQL, a row takes more space than the words of an entity.
             assert sum(view.database.one(f"SELECT count(*) FROM {name}")[0] for name in METADATA.tables) < 400
             found = search(IndexReader(view.database), parse_query("found"), 10)
             assert (found.count, found.more) == (800, False)

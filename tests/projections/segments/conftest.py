@@ -1,4 +1,4 @@
-"""A folder for segments; registries come from above."""
+"""A folder for segments; an outer conftest.py has the registries."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from annals.projections.segments.folder import SegmentFolder, open_folder
 
 @pytest.fixture
 def folder(tmp_path: Path) -> SegmentFolder:
-    """A folder that is not there yet."""
+    """A folder that does not exist yet."""
     return open_folder(str(tmp_path / "segments"))

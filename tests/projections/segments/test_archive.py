@@ -1,4 +1,4 @@
-"""Archives: what stays in the database, what is found when a file is changed or lost, and each place to stop at."""
+"""Archives: what stays in the database, how changed or lost files are found, and runs that stop at any step."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def events(registry: Registry) -> Events:
 
 
 def findings(registry: Registry) -> list[str]:
-    """What a verification finds, but that the events of a `History` have its own correlation ids."""
+    """The findings of a verification, without those about correlation ids, which a `History` chooses itself."""
     found = [*verify_log(registry.store), *verify_row_hashes(registry.store)]
     return [f"{each.position}: {each.text}" for each in found if "belongs to another stream" not in each.text]
 
@@ -124,7 +124,7 @@ def _pages(url: str) -> tuple[int, int]:
         return tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
 
 
-#: What is done to the file of the second segment.
+#: Damage to the file of the second segment.
 CHANGES: Final[dict[str, Callable[[Path], object]]] = {
     "a changed byte in a row group": lambda path: flip_byte(path, 40),
     "a changed byte in the middle": flip_byte,
@@ -155,8 +155,8 @@ def test_changed_files_are_found_when_they_are_read(
                 continue
             with pytest.raises(ArchiveUnavailable) as raised:
                 aged.store.events(position - 1, 1)
-            said = raised.value.text()
-            assert f"positions {damaged.first} to {damaged.last}" in said and str(place) in said
+            message = raised.value.text()
+            assert f"positions {damaged.first} to {damaged.last}" in message and str(place) in message
         assert aged.tables() == current
         forget_cached_files(monkeypatch)
         [found] = findings(aged)
@@ -199,10 +199,10 @@ def test_a_changed_row_is_found_by_the_chain(aged: Registry, place: Path) -> Non
 
 
 class Stopped(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
-#: Where a run stops: a function of a module or class, whether before or after its work, and at which call.
+#: Where a run stops: a function of a module or class, whether after its work instead of before, and at which call.
 STOPS: Final[dict[str, tuple[Any, str, bool, int]]] = {
     "before the first file": (SegmentFolder, "put", False, 1),
     "between two files": (SegmentFolder, "put", False, 2),
@@ -224,7 +224,7 @@ RETURN_STOPS: Final[dict[str, tuple[Any, str, bool, int]]] = {
     "before it is forgotten": (move_states, "_forget_archive", False, 1),
     "after it is forgotten": (move_states, "_forget_archive", True, 1),
 }
-#: A state leaves only after these.
+#: At these stops, states have left the database.
 _SAFE: Final = ("after some states have left", "after the last state has left")
 
 
@@ -366,7 +366,7 @@ def test_a_place_is_recorded_without_secrets_and_for_every_folder(
 
 
 def test_a_store_without_an_archive_is_never_asked_for_one(aged: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No read and no write of such a store takes a statement more than before there were archives."""
+    """Reads and writes of such a store never look an archive up."""
 
     def refuse(*_: object) -> Any:
         raise AssertionError("an archive was looked up")
@@ -398,7 +398,7 @@ def test_memory_and_open_files_are_bounded(aged: Registry, place: Path, monkeypa
             assert state["xid"] == expected[position].xid
         assert len(files._files._values) <= 3
         assert files._groups._size <= 2000 or len(files._groups._values) == 1
-    assert checked == [segment.path for segment in segments]  # each once, as long as it is open
+    assert checked == [segment.path for segment in segments]  # each file is checked once, when it is opened
 
 
 def test_a_failing_place_is_not_asked_for_each_event(

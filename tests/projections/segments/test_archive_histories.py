@@ -1,4 +1,4 @@
-"""A store with an archive answers every read of the past as it did without one, on any history, at any border."""
+"""An archive changes no response about the past, for any history and any archived part of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["database"]
 
 EXAMPLES: Final = {"sqlite": 16, "postgresql": 4}
 NDJSON: Final = {"accept": "application/x-ndjson"}
-#: Reads of the whole past, and of moments `{0}` and `{1}` of it.
+#: Requests for the whole past, and for moments `{0}` and `{1}` of it.
 PAST: Final = (
     *("/-/log?after=0&limit=1000", "/-/events?after=0&limit=1000", "/-/history/?below&images=before,after"),
     *("/-/history/dirs/a/files/f1?below&images=after&order=desc", "/-/history/dirs/a", "/-/history/model"),
@@ -48,7 +48,7 @@ PAST: Final = (
     *("/?inline=*&asof={0}", "/export?asof={1}", "/dirs?inline&asof={1}", "/dirs/a/files?filter=name=x&asof={0}"),
     *("/model?asof={0}", "/-/restore/dirs/a?asof={0}&dryrun"),
 )
-#: Reads that need no old event: of the present, and of the past through the read model.
+#: Requests that need no old event: for the present, and for the past in the read model.
 CURRENT: Final = (
     *(
         "/?inline=*",
@@ -64,14 +64,14 @@ CURRENT: Final = (
 
 
 class Past:
-    """All answers about the past of a registry, for two moments."""
+    """All responses about the past of a registry, for some moments."""
 
     def __init__(self, registry: Registry, moments: tuple[int, int, int]) -> None:
         self._registry = registry
         self._moments = moments
 
     async def answers(self, paths: tuple[str, ...]) -> dict[str, tuple[int, bytes]]:
-        return {path: _told(await self._registry.send(self._request(path))) for path in paths}
+        return {path: _status_and_content(await self._registry.send(self._request(path))) for path in paths}
 
     def _request(self, path: str) -> Request:
         method = "POST" if path.startswith("/-/restore") else "GET"
@@ -79,7 +79,7 @@ class Past:
         return Request(method, path.format(*self._moments), headers=headers)
 
 
-def _told(answer: Answer) -> tuple[int, bytes]:
+def _status_and_content(answer: Answer) -> tuple[int, bytes]:
     return answer.status, answer.content
 
 
@@ -118,7 +118,7 @@ async def check_archive(
         before = await past.answers(PAST + CURRENT)
         assert all(status < 500 for status, _ in before.values()), before
         archived = []
-        for border in borders:  # the second continues the archive
+        for border in borders:  # the second run continues the archive
             with open_store(url) as store:
                 summary = archive_until(store, url, str(folder), round(border * end), size)
                 archived = archived_positions(store)
@@ -141,7 +141,7 @@ async def check_archive(
 
 
 async def check_lost(past: Past, folder: Path, before: dict[str, tuple[int, bytes]], patch: pytest.MonkeyPatch) -> None:
-    """A lost archive changes no answer either: some are refused, none of the present, and none is shortened."""
+    """A lost archive changes no response: requests for the past may be refused, those for the present are not."""
     hidden = folder.rename(folder.with_name("hidden"))
     forget_cached_files(patch)
     for path, answer in (await past.answers(PAST + CURRENT)).items():

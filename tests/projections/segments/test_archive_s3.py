@@ -1,4 +1,4 @@
-"""An archive in an object store, over S3's own protocol: another server's files, and copies of them read locally."""
+"""An archive in an object store, over the S3 protocol: reads, damaged objects, and the way back."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_bucket_is_an_archive(sqlite_url: str, s3: S3, monkeypatch: pytest.Mon
 
 
 def check_damage(registry: Registry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed and a missing object are refused, and the others are read."""
+    """A changed or missing object is refused, and the others can still be read."""
     segments = archive_status(registry.store).segments
     for spoil, repair in (
         (flip_byte, flip_byte),

@@ -1,4 +1,4 @@
-"""Files of events that older programs wrote have fewer columns, and are read all the same."""
+"""Log files of older programs have fewer columns, and can still be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def written(columns: int) -> Any:
 
 @pytest.mark.parametrize("missing", [0, 2, 3])
 def test_columns_of_each_version(missing: int) -> None:
-    # ACC-115: rows of version 2 lack the credential, those of version 1 the salt as well; both are empty then
+    # ACC-115: rows of version 2 lack the credential, those of version 1 also the salt; missing values are read as empty
     columns = len(ROW) - missing
     stored: Any = ROW[:columns]
     assert [*log_rows(written(columns))] == [LogTableRow(*stored)]

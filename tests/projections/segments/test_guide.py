@@ -1,4 +1,4 @@
-"""docs/guides/segments.md: its tables name the members of files and entries. tests/docs runs its programs."""
+"""docs/guides/segments.md: its tables name all columns and members. tests/docs runs its programs."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def files(folder: Path, kind: str) -> int:
     return sum(1 for _ in (folder / "archive" / kind).glob("*"))
 
 
-#: What each process does, and what has grown, or for `unarchive` shrunk, when it is killed.
+#: The command of each process, and the number whose increase triggers the kill; for `unarchive`, a decrease.
 KILLS: Final[tuple[tuple[str, Callable[[Store, Path], int]], ...]] = (
     ("archive", lambda store, folder: files(folder, "log")),
     ("archive", lambda store, folder: files(folder, "documents")),
@@ -73,7 +73,7 @@ def test_killed_at_any_moment_no_event_is_lost(store_url: str, tmp_path: Path) -
             counts.add(len(archived_positions(store)))
             assert store.events(0, 100_000) == before
             assert [*verify_log(store), *verify_history(store)] == []
-        assert len(counts) > 3  # some had moved a part of the states
+        assert len(counts) > 3  # some processes had moved a part of the states
         complete(store_url, tmp_path, arguments["archive"])
         assert archived_positions(store) == archivable_positions(store, end - 1)
         complete(store_url, tmp_path, arguments["unarchive"])
@@ -84,5 +84,5 @@ def test_killed_at_any_moment_no_event_is_lost(store_url: str, tmp_path: Path) -
 
 def complete(url: str, folder: Path, arguments: tuple[str, ...]) -> None:
     process = run(url, folder, *arguments)
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said.decode()
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output.decode()

@@ -24,7 +24,7 @@ SIZE = SegmentSize(3, 2)
 
 
 def started(registry: Registry, folder: Path) -> subprocess.Popen[bytes]:
-    """A writer as a process of its own."""
+    """Starts a writer in its own process."""
     sizes = ["--events", str(SIZE.events), "--group", str(SIZE.row_group_size)]
     command = [sys.executable, "-m", "annals", "segments", "write", "--folder", str(folder), *sizes]
     env = environment(ANNALS_DATABASE=registry.url)
@@ -41,12 +41,12 @@ def whole(registry: Registry, folder: SegmentFolder) -> None:
     assert dict(documents(folder)) == stored_documents(registry.store.engine)
 
 
-#: A file of which kind each writer has come to when it is killed.
+#: The file that triggers the kill of each writer when it appears.
 MOMENTS = ["log/*.part", "log/*.parquet", "documents/*.parquet", "manifest/*.json"]
 
 
 def test_segment_writing_resumes_after_kill(registry: Registry, folder: SegmentFolder, tmp_path: Path) -> None:
-    # kill -9 leaves what is complete, and the next writer neither loses nor repeats an event.
+    # kill -9 leaves complete segments, and the next writer neither loses nor repeats an event.
     record_interactions(registry, 200)
     place = tmp_path / "segments"
     for moment in MOMENTS:
@@ -63,7 +63,7 @@ def test_segment_writing_resumes_after_kill(registry: Registry, folder: SegmentF
     assert files(place, "*/*.part") == 0
 
 
-#: What a writer has left behind, by what is taken away from a complete folder and put into it.
+#: What a killed writer left: the files to remove from a complete folder, and those to add to it.
 LEFTOVERS = {
     "data without an entry": (["manifest/{last}*"], []),
     "documents without their log": (["manifest/{last}*", "log/{last}*"], []),
@@ -109,15 +109,15 @@ def test_writers_at_the_same_time_do_no_harm(registry: Registry, folder: Segment
     place = tmp_path / "segments"
     processes = [started(registry, place) for _ in range(3)]
     for process in processes:
-        said, _ = process.communicate(timeout=100)
-        assert process.returncode == 0, said.decode()
+        output, _ = process.communicate(timeout=100)
+        assert process.returncode == 0, output.decode()
     whole(registry, folder)
 
 
 def test_writers_that_cut_the_log_differently_leave_one_way_through_it(
     registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
-    # Where two began at the same position, the way that leads farthest holds, and goes on holding.
+    # If segments begin at the same position, the chain that reaches farthest counts, also after the next run.
     record_interactions(registry, 12)
     append_segments(registry.url, folder, SegmentSize(5))
     half = tmp_path / "half"

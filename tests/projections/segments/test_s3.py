@@ -1,4 +1,4 @@
-"""Segments in an object store: what holds for a local folder holds there, over S3's own protocol."""
+"""Segments in an object store, over the S3 protocol: the same as in a local folder."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_bucket_holds_what_a_folder_does(grown: Registry, s3: S3, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3: S3, tmp_path: Path) -> None:
-    # An object is not there before all of it is, so nothing unfinished has a name.
+def test_segment_writing_to_a_bucket_resumes_after_kill(grown: Registry, s3: S3, tmp_path: Path) -> None:
+    # An object becomes visible when it is complete, so there are no unfinished files.
     uri, place = s3.uri("s3", "killed"), s3.bucket / "killed"
     command = [sys.executable, "-m", "annals", "segments", "write", "--folder", uri, "--events", "3"]
     for kind in ("log", "documents", "manifest"):
@@ -79,7 +79,7 @@ def test_a_writer_to_a_bucket_that_is_killed_is_gone_on_with(grown: Registry, s3
 
 
 def objects(place: Path) -> int:
-    """How many there are, without those that the store is still taking in under another name."""
+    """The number of complete objects; the store writes them under other names first."""
     return sum(path.suffix in (".parquet", ".json") for path in place.iterdir()) if place.is_dir() else 0
 
 

@@ -1,4 +1,4 @@
-"""Segments are proved from their files alone: whatever is changed in one shows, with the position."""
+"""Segments are verified from their files alone: every change is found, with its position."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def change_entry(place: Path, number: int, **members: Any) -> None:
 
 
 def write_changed_rows(place: Path, kind: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
-    """Other rows in the second segment, and a manifest that agrees with the file: only what the rows say can tell."""
+    """Changes rows of the second segment, and its manifest entry, so that only the rows show the change."""
     path = file(place, kind, 1)
     table = pq.read_table(path)
     rows = table.to_pylist()
@@ -76,11 +76,11 @@ WHOLE = "an interaction is not whole"
 GAP = "events are missing or out of order"
 FACTS = "the event describes its interaction differently from the event before it"
 ENDS = "the segment does not end as the manifest says"
-#: Of the hash in a file's name.
+#: The hash in a file's name, as a regular expression.
 _DIGITS = r"[0-9a-f]{16}\.parquet"
 NO_DOCUMENT = f"the document {DIGEST} is missing or changed"
 
-#: What is done to the rows of the second segment, whose positions are 5 to 8, and all that is found then.
+#: Changes of rows in the second segment, whose positions are 5 to 8, and all findings.
 FORGERIES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], object], list[tuple[int, str]]]] = {
     "a state": ("log", lambda rows: rows[3].update(state=rows[3]["state"] + " "), [(7, CHAIN)]),
     "a revision": ("log", lambda rows: rows[3].update(revision=9), [(7, CHAIN)]),
@@ -117,7 +117,7 @@ def test_changed_rows_are_found(
     assert [tuple(finding) for finding in verify_segments(folder)] == findings
 
 
-#: What is done to the files, and of all that is found then the position and how it begins; `{1}` is the second range.
+#: Changes of files, and all findings: position and beginning of the text. `{1}` stands for the second range.
 FILES: dict[str, tuple[Callable[[Path], object], list[tuple[int, str]]]] = {
     "no log": (
         lambda p: file(p, "log", 1).unlink(),
@@ -168,10 +168,10 @@ def test_damaged_files_are_found(
     change(place)
     found = list(verify_segments(folder))
     assert [position for position, _ in found] == [position for position, _ in findings]
-    for (_, said), (_, expected) in zip(found, findings, strict=True):
+    for (_, text), (_, expected) in zip(found, findings, strict=True):
         for mark, name in names.items():
             expected = expected.replace(mark, name + "-" + _DIGITS)
-        assert re.match(expected, said)
+        assert re.match(expected, text)
 
 
 def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: SegmentFolder) -> None:

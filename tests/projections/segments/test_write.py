@@ -1,4 +1,4 @@
-"""A folder of segments is the log: every event and document of it, in whole interactions, written once."""
+"""A folder of segments has the whole log: every event and document once, in whole interactions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def entries(folder: SegmentFolder) -> list[ManifestEntry]:
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder, size: SegmentSize) -> None:
-    # Bytes of states, facts and hashes alike: whoever reads the files can prove the log from them.
+    # All bytes are equal, including states and hashes, so the log can be verified from the files.
     record_interactions(registry, 40)
     append_segments(registry.url, folder, size)
     end = entries(folder)[-1].last
@@ -38,7 +38,7 @@ def test_what_is_read_back_is_the_log(registry: Registry, folder: SegmentFolder,
     assert end == len(expected) or size.full_only
     if not size.full_only:
         found = list(documents(folder))
-        assert len(found) == len(dict(found))  # each once
+        assert len(found) == len(dict(found))  # each document once
         assert dict(found) == stored_documents(registry.store.engine)
     assert [*verify_segments(folder), *compare_with_store(folder, registry.url)] == []
 
@@ -60,7 +60,7 @@ def test_segments_are_whole_interactions_that_follow_each_other(
         assert one.previous == (before.chain if before else "00" * 32)
         assert one.events == one.last - one.first + 1
         assert one.interactions == len({row.last for row in log[one.first - 1 : one.last]})
-        # It is cut after the first interaction that fills it; only the end of the log may leave it unfilled.
+        # A segment ends after the first interaction that fills it; only the last segment may not be full.
         began = max(row.first for row in log[one.first - 1 : one.last])
         assert began - one.first < size.events
         assert one.events >= size.events or (one is found[-1] and not size.full_only)
@@ -82,7 +82,7 @@ def test_the_end_of_the_log_may_wait_until_it_fills_a_segment(registry: Registry
 def test_a_log_that_grows_adds_files_and_changes_none(
     registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
-    # Documents that an earlier run has packed are not packed again.
+    # Documents that an earlier run has written are not written again.
     record_interactions(registry, 15)
     append_segments(registry.url, folder, SegmentSize(7))
     before = files_below(tmp_path / "segments")
@@ -100,7 +100,7 @@ def test_a_log_that_grows_adds_files_and_changes_none(
 def test_an_interaction_larger_than_a_segment_goes_through_in_small_groups(
     registry: Registry, folder: SegmentFolder, tmp_path: Path
 ) -> None:
-    # An import of any size is one interaction; only a row group of it lies in memory.
+    # An import of any size is one interaction; only a row group of it is in memory.
     registry.record(("/dirs/before", {}))
     registry.record(*((f"/dirs/d{n}", {"n": n}) for n in range(3000)))
     registry.record(("/dirs/after", {}))
@@ -120,8 +120,8 @@ def test_an_empty_log_makes_no_folder(registry: Registry, folder: SegmentFolder,
     assert [*verify_segments(folder), *compare_with_store(folder, registry.url)] == []
 
 
-def alike(url: str, registry: Registry, interactions: int) -> None:
-    """Brings the first interactions of a log into another, empty store, as they are."""
+def copy_interactions(url: str, registry: Registry, interactions: int) -> None:
+    """Copies the first interactions of a log to another, empty store, unchanged."""
     log = log_rows(registry.store.engine)
     last = sorted({row.last for row in log})[interactions - 1]
     with Registry(url) as second, registry.store.engine.connect() as source, second.store.engine.begin() as target:
@@ -132,7 +132,7 @@ def alike(url: str, registry: Registry, interactions: int) -> None:
                 target.execute(text(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"), values)
 
 
-#: How many of eight interactions two logs have in common, whether the second goes on, where it differs, what is said.
+#: How many of eight interactions two logs share, whether the second continues, where they differ, and the message.
 FOREIGN = {
     "other from the beginning": (0, True, 1, "differ between the positions 1 and 3"),
     "other from the fifth on": (4, True, 4, "differ between the positions 4 and 6"),
@@ -144,13 +144,13 @@ FOREIGN = {
 def test_a_folder_with_another_log_is_refused_and_left_as_it_is(
     registry: Registry, folder: SegmentFolder, tmp_path: Path, common: int, goes_on: bool, position: int, said: str
 ) -> None:
-    # Each registry has its own chain of hashes; what came after a fork never stands behind what was before it.
+    # Each registry has its own hash chain, so segments of another log, or from after a fork, are never appended.
     for n in range(8):
         registry.record((f"/dirs/d{n}", {}))
     append_segments(registry.url, folder, SegmentSize(3))
     url = f"sqlite:///{tmp_path / 'other.db'}"
     if common:
-        alike(url, registry, common)
+        copy_interactions(url, registry, common)
     if goes_on:
         with Registry(url) as second:
             second.history.recorded = registry.history.recorded[:common]
@@ -163,7 +163,7 @@ def test_a_folder_with_another_log_is_refused_and_left_as_it_is(
     assert [finding.position for finding in compare_with_store(folder, url)] == [position]
 
 
-#: What happens to the log behind the registry's back, and the position that is named.
+#: Changes of the log without the registry, and the position in the error.
 DAMAGES = {
     "a state": ("UPDATE log SET topic = 'EntityUpdated:1' WHERE position = 12", 12),
     "a missing event": ("DELETE FROM log WHERE position = 12", 12),

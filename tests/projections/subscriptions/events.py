@@ -17,7 +17,7 @@ from annals.projections.subscriptions.sinks.http.sink import open_http
 
 T = TypeVar("T")
 
-#: Lets tests reach their receivers.
+#: Permits the receivers of tests.
 LOCAL = DestinationGuard("127.0.0.1,[::1]", allows_plaintext=True)
 TIME = datetime(2026, 11, 21, 20, 30, 15, 120000, UTC)
 
@@ -50,13 +50,13 @@ def target(
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """As deliveries run."""
+    """Runs a coroutine in an event loop like that of deliveries."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 
 def send_batches(to: SinkTarget, *batches: Sequence[CloudEvent], resolver: Resolver = LOCAL) -> list[Outcome]:
-    """What became of events, sent by one sink, one batch after the other."""
+    """The outcomes of batches that one sink sends one after the other."""
 
     async def work() -> list[Outcome]:
         sink = open_http(to, resolver)

@@ -1,4 +1,4 @@
-"""Which messages the log comes to for subscribers, and which of them a subscription wants."""
+"""The messages for subscribers, made from the log, and which of them a subscription wants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rig(store_url: str) -> Iterator[Rig]:
 
 
 class Legacy:
-    """Another family: a message for each Group that is there."""
+    """Another event family: one message for each event of a Group or an entity in it."""
 
     name = "schemaregistry"
     prefix = "io.cloudevents.schemaregistry."
@@ -45,7 +45,7 @@ class Legacy:
                 )
 
 
-def told_by(rig: Rig, *families: Any) -> list[EventMessage]:
+def read_messages(rig: Rig, *families: Any) -> list[EventMessage]:
     reader = connect(rig.url)
     try:
         feed, after, found = EventMessageReader(lambda: Log(reader), families or FAMILIES), 0, []
@@ -61,17 +61,17 @@ def told_by(rig: Rig, *families: Any) -> list[EventMessage]:
         reader.close()
 
 
-def wants(told: EventMessage, **members: Any) -> bool:
+def wants(message: EventMessage, **members: Any) -> bool:
     subscription = Subscription("s", "o", 1, 1, 1, 1, False, attributes(**members))
-    return SubscriptionFilter(subscription, (*FAMILIES, Legacy())).matches(told)
+    return SubscriptionFilter(subscription, (*FAMILIES, Legacy())).matches(message)
 
 
 def test_messages_are_numbered_over_all_families(rig: Rig) -> None:
-    # SUB-113, 112: by position and index, in one order of families; subscriptions themselves are told to nobody
+    # SUB-113, 112: by position and index, in the order of families; events of subscriptions have no message
     rig.groups("a")
     rig.subscribe()
     rig.groups("b")
-    found = told_by(rig, *FAMILIES, Legacy())
+    found = read_messages(rig, *FAMILIES, Legacy())
     assert [(each.attributes["sequence"], each.family) for each in found] == [
         (f"{1:020}.00", "xregistry"),
         (f"{1:020}.01", "schemaregistry"),
@@ -84,16 +84,16 @@ def test_messages_are_numbered_over_all_families(rig: Rig) -> None:
 
 
 def test_a_large_import_is_read_in_pieces(rig: Rig) -> None:
-    # SUB-803, 113: one interaction over several looks comes to the same messages as in one
+    # SUB-803, 113: an interaction that is read in several chunks has all its messages, once
     rig.record(*((f"/dirs/g{number}", {"n": 1}) for number in range(650)))
-    found = told_by(rig)
+    found = read_messages(rig)
     assert [each.sequence // 100 for each in found] == list(range(1, 651))
     assert len({each.message.id for each in found}) == 650
 
 
 @pytest.mark.parametrize(("count", "has_data"), [(3_000, True), (12_000, False)])
 def test_what_is_too_large_goes_without_data(sqlite_url: str, count: int, has_data: bool) -> None:
-    # SUB-707: as it is written on the wire
+    # SUB-707: measured as it is sent
     rig = Rig(sqlite_url)
     rig.groups("a")
     before = rig._events["/dirs/a"]
@@ -101,7 +101,7 @@ def test_what_is_too_large_goes_without_data(sqlite_url: str, count: int, has_da
     rig._append(
         [rig._event("/dirs/a", {"n": 2}).model_copy(update={"changed": names, "revision": before.revision + 1})]
     )
-    found = told_by(rig)[-1]
+    found = read_messages(rig)[-1]
     written = JSONFormat().write(found.cloudevent())
     assert len(written) <= MAX_EVENT_BYTES
     assert ("data" in json.loads(written)) is has_data
@@ -114,14 +114,14 @@ def test_what_is_too_large_goes_without_data(sqlite_url: str, count: int, has_da
     [
         ({}, True),
         ({"source": "http://127.0.0.1:8080"}, True),
-        ({"source": "http://127.0.0.1:8080/"}, True),  # SUB-103: of the server's own URLs
+        ({"source": "http://127.0.0.1:8080/"}, True),  # SUB-103: one of the server's own URLs
         ({"source": "http://127.0.0.1:808"}, False),
         ({"types": ["io.xregistry.group.created"]}, True),
         ({"types": ["io.xregistry.group.*"]}, False),
         ({"types": ["IO.xregistry.group.created"]}, False),
         ({"filters": [{"prefix": {"subject": "/dirs/a"}}]}, True),
         ({"filters": [{"sql": "type LIKE '%.deleted' AND EXISTS subject"}]}, False),
-        ({"filters": [{"sql": "nope = 1"}]}, False),  # an error at run time lets nothing pass
+        ({"filters": [{"sql": "nope = 1"}]}, False),  # an error at run time matches nothing
         ({"config": {"families": ["schemaregistry"]}}, False),
         ({"config": {"families": "xregistry,schemaregistry"}}, True),
         ({"config": {"starttime": "2000-01-01T00:00:00+01:00"}}, True),
@@ -132,7 +132,7 @@ def test_what_a_subscription_wants(sqlite_url: str, members: dict[str, Any], wan
     # SUB-103, 105, 421 and `config` of 1.1
     rig = Rig(sqlite_url)
     rig.groups("a")
-    assert wants(told_by(rig)[0], **members) is wanted
+    assert wants(read_messages(rig)[0], **members) is wanted
     rig.close()
 
 
@@ -149,10 +149,10 @@ def test_what_a_subscription_wants(sqlite_url: str, members: dict[str, Any], wan
     ],
 )
 def test_families_chosen_by_source_and_types(sqlite_url: str, members: dict[str, Any], families: set[str]) -> None:
-    # SUB-111: by source, else by types, else the registry's own only
+    # SUB-111: by source, else by types, else only the registry's own family
     rig = Rig(sqlite_url)
     rig.groups("a")
-    found = told_by(rig, *FAMILIES, Legacy())
+    found = read_messages(rig, *FAMILIES, Legacy())
     config = {"startposition": "latest"}
     subscription = Subscription("s", "o", 1, 1, 1, 1, False, attributes(**members) | {"config": config})
     wanted = SubscriptionFilter(subscription, (*FAMILIES, Legacy()))

@@ -1,4 +1,4 @@
-"""What is said of deliveries, by whichever process, and what stays when projections are made anew."""
+"""The status of deliveries, from any process, and what a rebuild of projections leaves unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_subscription_without_deliveries(store_url: str) -> None:
 
 
 def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
-    # SUB-802, walk-through 8: cursors and dead letters are no projection
+    # SUB-802, walk-through 8: cursors and dead letters are not part of a projection
     rig = Rig(store_url)
     with rig.store.writing() as tx:
         EntityProjection().create(tx.connection)
@@ -80,7 +80,7 @@ def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
 
 
 def test_a_service_in_a_thread(store_url: str) -> None:
-    # SUB-833, SUB-842, SUB-803: beside a server, told of commits or not; metrics say nothing of a sink
+    # SUB-833, SUB-842, SUB-803: it delivers with and without notice of commits; metrics do not contain the sink's URI
     rig = Rig(store_url)
     rig.clock.now = 0.0
     service = DeliveryService(rig.url, rig.ports, FAMILIES)
@@ -115,7 +115,7 @@ def test_a_service_in_a_thread(store_url: str) -> None:
 
 
 def test_a_service_that_never_began(sqlite_url: str) -> None:
-    # Stopping before the loop runs ends it all the same
+    # It can be stopped before its event loop runs
     rig = Rig(sqlite_url)
     for _ in range(5):
         service = DeliveryService(rig.url, rig.ports, FAMILIES)

@@ -1,4 +1,4 @@
-"""The tables for analysts: what they hold is what the log, the read model and the audit trail say."""
+"""The tables for analysts: they contain the same as the log, the read model and the audit trail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ META_TIMES = {"createdat": "2024-01-01T00:00:00Z", "modifiedat": "2025-01-03T00:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterable[Registry]:
-    """Entities of every type, deletions, an id that comes back in other letters, streams that are apart."""
+    """Entities of every type, also outside the tree, deletions, and an id that is created again in another case."""
     with Registry(f"sqlite:///{tmp_path_factory.mktemp('filled') / 'annals.db'}") as registry:
         registry.record(("/", {"registryid": "r"}), ("/model", {"model": {}}), ("/subscriptions/s", {"id": "s"}))
         registry.record(
@@ -58,7 +58,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterable[Registry]:
 
 @pytest.fixture(scope="module")
 def log(spark: SparkSession, filled: Registry) -> DataFrame:
-    """Its log."""
+    """The log of `filled`."""
     return table(spark, log_rows(filled.url))
 
 
@@ -73,7 +73,7 @@ def sorted_rows(table: DataFrame, *columns: str) -> list[Row]:
 
 def table_of(history: History) -> list[LogTableRow]:
     """A log built by hand, as a table."""
-    told, first = list[LogTableRow](), 1
+    rows, first = list[LogTableRow](), 1
     for last in history.ends:
         events = history.recorded[first - 1 : last]
         facts = NO_INTERACTION._replace(first=first, last=last, time=format_time(events[0][1].time), caller="ann")
@@ -81,9 +81,9 @@ def table_of(history: History) -> list[LogTableRow]:
             LogRow(at, each.stream, each.revision, each.TOPIC, stored_state(each, after_image(each)))
             for at, each in events
         )
-        told += table_rows(facts, stored)
+        rows += table_rows(facts, stored)
         first = last + 1
-    return told
+    return rows
 
 
 # --- states ----------------------------------------------------------------------------------------------------------
@@ -99,12 +99,12 @@ def states(registry: Registry) -> list[Row]:
     return sorted(((*(getattr(row, name) for name in _STATE[:-1]), until) for row, until in whole), key=str)
 
 
-# P-14: Spark comes to the same rows as the projection that each request updates
+# P-14: Spark computes the same rows as the projection that each request updates
 def test_states_are_those_of_the_read_model(log: DataFrame, filled: Registry) -> None:
     assert sorted_rows(entities_history(log), *_STATE) == states(filled)
 
 
-# ENT-60: the read model has the times in the attributes alone
+# ENT-60: the read model has the times only in the attributes
 def test_states_have_their_own_times(log: DataFrame, filled: Registry) -> None:
     living, past, _ = filled.tables()
     rows = [EntityRow._make(row[: len(EntityRow._fields)]) for row in (*living, *past)]
@@ -113,7 +113,7 @@ def test_states_have_their_own_times(log: DataFrame, filled: Registry) -> None:
     assert {tuple(times) for xid, _, *times in found if xid == "/dirs/a/files/f"} == {tuple(META_TIMES.values())}
 
 
-# FLAG-80: within an interaction it is as it was before it
+# FLAG-80: at a position within an interaction, entities are as they were before the interaction
 @pytest.mark.parametrize("asof", [None, 0, 7, 10])
 def test_entities_as_of_a_position(log: DataFrame, filled: Registry, asof: int | None) -> None:
     ends = filled.history.ends
@@ -139,8 +139,8 @@ def test_events_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
 
 def test_interactions_are_those_of_the_log(log: DataFrame, filled: Registry) -> None:
     expected = {(row.first, row.last, row.last - row.first + 1, row.command, row.chain) for row in log_rows(filled.url)}
-    told = sorted_rows(interactions(log), "first", "last", "events", "command", "chain")
-    assert told == sorted(expected, key=str)
+    rows = sorted_rows(interactions(log), "first", "last", "events", "command", "chain")
+    assert rows == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_interactions_are_those_of_the_log(log: DataFrame, filled: Registry) -> 
     ],
 )
 def test_whose_an_entity_is(log: DataFrame, xid: str, owners: Row) -> None:
-    told = events(log).where(f"xid = '{xid}'").select("groupxid", "resourcexid").distinct()
-    assert [tuple(row) for row in told.collect()] == [owners]
+    rows = events(log).where(f"xid = '{xid}'").select("groupxid", "resourcexid").distinct()
+    assert [tuple(row) for row in rows.collect()] == [owners]
 
 
 def test_an_event_of_a_newer_program_is_not_passed_over(spark: SparkSession, filled: Registry) -> None:
@@ -171,12 +171,12 @@ def test_a_damaged_event_is_not_passed_over(spark: SparkSession, filled: Registr
         events(table(spark, damaged)).collect()
 
 
-# SER-13: numbers of any length are in the log
+# SER-13: the log may have numbers of any length
 def test_values_that_spark_would_stumble_over(spark: SparkSession) -> None:
     history = History()
     history.record(("/dirs/a", {"dirid": "a", "deprecated": {"x": BIG}, "deep": deep(200)}))
-    told = [row._replace(state=row.state.replace(f'"{BIG}"', BIG)) for row in table_of(history)]
-    log = table(spark, told)
+    rows = [row._replace(state=row.state.replace(f'"{BIG}"', BIG)) for row in table_of(history)]
+    log = table(spark, rows)
     assert sorted_rows(events(log), "xid") == [("/dirs/a",)]
     assert sorted_rows(deprecations(log), "xid") == [("/dirs/a",)]
     assert ("deprecated", None, f'{{"x":{BIG}}}') in sorted_rows(changes(log), "path", "before", "after")
@@ -189,7 +189,7 @@ def deep(levels: int) -> Any:
 # --- changes ---------------------------------------------------------------------------------------------------------
 
 
-# FLAG-84: the same differences as between the two moments around each event
+# FLAG-84: the same differences as between the moments before and after each event
 def test_changes_are_those_of_the_audit_trail(log: DataFrame, filled: Registry) -> None:
     expected, last = [], dict[str, EntityEvent]()
     for row, event in decoded(log_rows(filled.url)):
@@ -201,8 +201,8 @@ def test_changes_are_those_of_the_audit_trail(log: DataFrame, filled: Registry) 
 
 
 def test_a_change_has_its_values_as_json(log: DataFrame) -> None:
-    told = changes(log).where("position IN (7, 8)")
-    assert sorted_rows(told, "position", "kind", "of", "path", "before", "after", "caller") == [
+    rows = changes(log).where("position IN (7, 8)")
+    assert sorted_rows(rows, "position", "kind", "of", "path", "before", "after", "caller") == [
         (7, "updated", "attribute", "labels.n", '"1"', '"2"', "anonymous"),
         (8, "refreshed", "attribute", "doc", f'"{"0" * 64}"', f'"{"1" * 64}"', "anonymous"),
         (8, "refreshed", "attribute", "tags", "[1,2.5]", "[2,1]", "anonymous"),
@@ -213,8 +213,8 @@ def test_a_change_has_its_values_as_json(log: DataFrame) -> None:
 # --- lives -----------------------------------------------------------------------------------------------------------
 
 
-def version(**said: Any) -> dict[str, Any]:
-    return {"versionid": "v", "isdefault": True, "deprecated": "never", **said}
+def version(**attributes: Any) -> dict[str, Any]:
+    return {"versionid": "v", "isdefault": True, "deprecated": "never", **attributes}
 
 
 def test_each_life_of_a_version_has_its_last_attributes(spark: SparkSession) -> None:
@@ -225,9 +225,9 @@ def test_each_life_of_a_version_has_its_last_attributes(spark: SparkSession) -> 
     history.record((v, version(format="x/2", compatibilityvalidated=False, createdat="2020-01-01T00:00:00Z")))
     history.record((v, None))
     history.record((f"{v[:-1]}V", version(format="x/3")))
-    told = versions(table(spark, table_of(history)))
+    rows = versions(table(spark, table_of(history)))
     columns = ("born", "gone", "xid", "versionid", "format", "compatibilityvalidated", "year(createdat)", "reason")
-    assert sorted(map(tuple, told.selectExpr(*columns).collect())) == [
+    assert sorted(map(tuple, rows.selectExpr(*columns).collect())) == [
         (1, 4, v, "v", "x/2", False, 2020, "deleted"),
         (2, None, "/dirs/a/files/f/versions/w", "w", None, None, None, None),
         (5, None, f"{v[:-1]}V", "V", "x/3", None, None, None),
@@ -241,7 +241,7 @@ def file(**meta: Any) -> dict[str, Any]:
     return {"fileid": "f", "meta": {"fileid": "f", **meta}}
 
 
-# ENT-65: `{}` deprecates as well; EV-68: with the entity's creation, and it ends with its deletion
+# ENT-65: `{}` deprecates as well; EV-68: a deprecation may start with the entity's creation, and ends with its deletion
 def test_each_deprecation_has_its_start_and_end(spark: SparkSession) -> None:
     history = History()
     history.record(("/", {"deprecated": {"removal": "x"}}), ("/dirs/a", {"dirid": "a", "deprecated": {}}))
@@ -255,9 +255,9 @@ def test_each_deprecation_has_its_start_and_end(spark: SparkSession) -> None:
     history.record((_FILE, file(deprecated={})))
     history.record((_FILE, None), ("/dirs/a", {"dirid": "a", "deprecated": {}, "name": "A"}))
     history.record((_FILE, file(deprecated={"removal": "9999-12-31T23:59:60Z"})))
-    told = deprecations(table(spark, table_of(history)))
+    rows = deprecations(table(spark, table_of(history)))
     columns = ("deprecated", "withdrawn", "removed", "xid", "year(removal)", "alternative", "deprecated_caller")
-    assert sorted(map(tuple, told.selectExpr(*columns).collect())) == [
+    assert sorted(map(tuple, rows.selectExpr(*columns).collect())) == [
         (2, None, None, "/dirs/a", None, None, "ann"),
         (5, 8, None, _FILE, 2031, "http://b", "ann"),
         (9, None, 10, _FILE, None, None, "ann"),
@@ -275,5 +275,5 @@ def test_no_stream_is_gathered_with_its_states(log: DataFrame, name: str) -> Non
     gathered = re.findall(r"Exchange hashpartitioning\(stream#\d+, \d+\).*\n(.*)", plan)
     assert bool(gathered) == (name in ("versions", "deprecations"))
     assert not [columns for columns in gathered if re.search(r"\b(state|attributes)#", columns)]
-    # Nor what lives, of which every `until` is null.
+    # Nor may live entities be gathered, of which every `until` is null.
     assert "hashpartitioning(until#" not in plan

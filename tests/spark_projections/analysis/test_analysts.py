@@ -43,10 +43,10 @@ def test_a_query_of_the_guide(
 
 
 def test_the_guide_asks_every_table() -> None:
-    asked = {name for query, _ in QUERIES for name in re.findall(r"(?:FROM|JOIN) (\w+)", query)}
-    assert asked >= set(analysis.TABLES)
+    queried = {name for query, _ in QUERIES for name in re.findall(r"(?:FROM|JOIN) (\w+)", query)}
+    assert queried >= set(analysis.TABLES)
 
 
 def test_the_guide_describes_each_column(analyst: SparkSession) -> None:
-    told = {table: set(re.findall(r"`(\w+)`", columns)) for table, columns in _DESCRIBED}
-    assert told == {name: set(analyst.table(name).columns) for name in analysis.TABLES}
+    described = {table: set(re.findall(r"`(\w+)`", columns)) for table, columns in _DESCRIBED}
+    assert described == {name: set(analyst.table(name).columns) for name in analysis.TABLES}

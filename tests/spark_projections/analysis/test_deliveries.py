@@ -1,4 +1,4 @@
-"""How deliveries stand, for analysts: what a subscription says of itself, and its dead letters, out of the database."""
+"""The tables of deliveries for analysts: the status and the dead letters of a subscription, from the database."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def test_the_tables_equal_the_status_of_the_registry(
         id = client.subscribe(f"{sink.url}/h", types=["io.xregistry.version.created"])
         client.write("g/s/1")
         until(lambda: client.status(id)["deadletters"] == 1 and client.status(id)["lag"] == 0)
-        said, (letter,) = client.status(id), client.done("GET", f"/subscriptions/{id}/deadletters")
+        status, (letter,) = client.status(id), client.done("GET", f"/subscriptions/{id}/deadletters")
         deliveries.register(spark, postgres_url)
         found = row(spark.table("deliveries"))
         assert found == {
             "subscription": id,
-            **{name: said[name] for name in ("position", "headposition", "lag", "pending", "deadletters", "state")},
+            **{name: status[name] for name in ("position", "headposition", "lag", "pending", "deadletters", "state")},
             "retrying": False,
-            **{name: parse_time(said.get(name)) for name in ("lastsuccess", "lastattempt", "nextattempt")},
-            "lasterror": said["lasterror"]["code"],
-            "lasterror_time": parse_time(said["lasterror"]["time"]),
+            **{name: parse_time(status.get(name)) for name in ("lastsuccess", "lastattempt", "nextattempt")},
+            "lasterror": status["lasterror"]["code"],
+            "lasterror_time": parse_time(status["lasterror"]["time"]),
         }
         assert row(spark.table("deadletters")) == {
             "subscription": id,

@@ -21,7 +21,7 @@ _TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 def texts_of(plot: Path) -> list[str]:
-    """Every word and number of a plot, in the order of drawing; the places of them are matplotlib's affair."""
+    """Every text of a plot, in the order of drawing; its position depends on matplotlib."""
     return ["".join(text.itertext()) for text in ET.parse(plot).iter(_TEXT)]
 
 

@@ -19,15 +19,15 @@ from tests.spark_projections.lake.lakes import Story
 
 #: A new, empty lake in a folder.
 NewLake = Callable[[str, Path], Lake]
-#: The lake of a format that has the whole story; tests only read it.
+#: The lake of a format with the whole log; tests only read it.
 FullLake = Callable[[str], Lake]
-#: Days on which the registry of the example was asked about its subscriptions and links.
+#: When the status of the example registry's subscriptions and links was requested.
 OBSERVED = (datetime(2026, 3, 24, 9, tzinfo=UTC), datetime(2026, 3, 25, 9, tzinfo=UTC))
 
 
 @pytest.fixture(scope="session")
 def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """The shop's registry."""
+    """The log of the shop's registry."""
     path = tmp_path_factory.mktemp("shop") / "annals.db"
     write_example(path)
     return Story.of(spark, path)
@@ -35,7 +35,7 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
 
 @pytest.fixture(scope="session")
 def new_lake(spark: SparkSession, connectors: list[str]) -> NewLake:
-    """Makes a lake; skips the test where the jars of its format cannot be had."""
+    """Creates a lake; skips the test if the jars of its format are not available."""
 
     def make(format: str, folder: Path) -> Lake:
         if format != "parquet":
@@ -59,7 +59,7 @@ def full_lake(story: Story, new_lake: NewLake, tmp_path_factory: pytest.TempPath
 
 
 def filled_lake(lake: Lake, story: Story) -> Lake:
-    """A lake with the whole story, in two runs."""
+    """Fills a lake with the whole log, in two runs."""
     for end in story.halves():
         append(lake, story.source(end))
     for taken in OBSERVED:

@@ -1,4 +1,4 @@
-"""Three months of a shop's registry: the log whose questions docs/guides/lake/questions.md answers."""
+"""Three months of a shop's registry: the log that docs/guides/lake/questions.md queries."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ REQUESTS: Final = tuple(
     )
 )
 
-#: What the registry said about its subscriptions and links on two days, as its API does.
+#: The subscriptions and links of the registry with their status, as its API returns them.
 SUBSCRIPTIONS: Final = [
     {
         "id": "billing",

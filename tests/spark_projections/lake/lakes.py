@@ -29,7 +29,7 @@ FORMATS: Final[tuple[FormatName, ...]] = ("delta", "parquet", "iceberg")
 
 
 def each_format(*short: FormatName) -> list[object]:
-    """All formats as parameters of a test, which is long with those that are not named."""
+    """All formats as parameters of a test; those that are not in `short` are marked as long."""
     return [pytest.param(format, marks=() if format in short else pytest.mark.long) for format in FORMATS]
 
 
@@ -50,7 +50,7 @@ class Story:
 
     @classmethod
     def of(cls, spark: SparkSession, path: Path) -> Story:
-        """Of the store in a file."""
+        """The log and the documents of the store in a file."""
         with sqlite3.connect(path) as connection:
             stored = connection.execute("SELECT sha256, bytes FROM document").fetchall()
         documents = [(sha256, document_content(sha256, value)) for sha256, value in stored]
@@ -62,7 +62,7 @@ class Story:
         return self.spark.createDataFrame(wanted, LOG_SCHEMA)
 
     def shown_asof(self, position: int) -> set[tuple[str, int]]:
-        """The lower-cased xids and epochs of the Groups and Versions that the registry shows `?asof` a position."""
+        """The lower-cased xids and epochs of the Groups and Versions that the registry returns `?asof` a position."""
         return asyncio.run(_shown_asof(self.path, position))
 
     def ends(self) -> list[int]:
@@ -83,7 +83,7 @@ class Story:
         )
 
     def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a table at a position, computed at once."""
+        """The rows of a table at a position, computed from the log in one step."""
         log = self.log(0, end)
         rows = ROWS[name](LogPart(log, log, with_sizes(self.documents)))
         if "_removed" in rows.columns:
@@ -102,7 +102,7 @@ async def _shown_asof(path: Path, position: int) -> set[tuple[str, int]]:
 
 
 def _epochs(value: Any) -> Iterator[tuple[str, int]]:
-    """Of Groups and Versions at any depth."""
+    """The lower-cased xids and epochs of Groups and Versions at any depth."""
     if not isinstance(value, dict):
         return
     xid = value.get("xid")
@@ -113,7 +113,7 @@ def _epochs(value: Any) -> Iterator[tuple[str, int]]:
 
 
 def with_sizes(documents: DataFrame) -> DataFrame:
-    """Documents as the lake has them."""
+    """Documents as the lake stores them."""
     return documents.selectExpr("sha256", "cast(length(content) as bigint) AS size", "content")
 
 
@@ -123,7 +123,7 @@ def plain(rows: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def check_lake(lake: Lake, story: Story, end: int | None = None) -> None:
-    """Compares each table with the one that is computed at once."""
+    """Compares each table with its rows computed from the log in one step."""
     for name, table in TABLES.items():
         stored = lake.table(name)
         assert stored.position() == (end or story.rows[-1].position), name

@@ -48,7 +48,7 @@ def questions() -> Iterator[Question]:
 
 
 def register(lake: Lake) -> None:
-    """The tables of a lake as views."""
+    """Registers the tables of a lake as views."""
     lake.spark.conf.set("spark.sql.session.timeZone", "UTC")
     for name in ALL_TABLES:
         lake.table(name).read().createOrReplaceTempView(name)

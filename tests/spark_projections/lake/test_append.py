@@ -1,4 +1,4 @@
-"""Tables of a lake equal those that are computed at once, however the log arrives, and wherever a writer stops."""
+"""Tables of a lake equal those computed in one step, however the log arrives, and wherever a writer stops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Stopped(Exception):
 
 
 class _StopsOnce:
-    """Ends the work at the first step at which it has not ended before, so that each step ends it once."""
+    """Stops a writer at the first step at which it has not stopped before, so that it stops once at each step."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -79,11 +79,11 @@ def test_a_write_that_fails_changes_nothing(full_lake: FullLake, story: Story, f
 def test_of_two_transactions_at_once_one_fails(
     new_lake: NewLake, story: Story, tmp_path: Path, format: str, name: str
 ) -> None:
-    # the slow one has written its files when its transaction finds the other one; they never count
+    # the slow transaction finds the other one after it has written its files, which no reader sees
     lake, (half, end) = new_lake(format, tmp_path), story.halves()
     append(lake, story.source(half), [name])
     append(lake, story.source(), [])
-    # with settings and views of its own, as another process has
+    # with its own settings and views, as another process has
     other = Lake(lake.spark.newSession(), lake.format, lake.uri)
     started, may_end = tmp_path / "started", tmp_path / "may end"
     slow_rows = _slow(compute_rows(lake, name, half, end), started, may_end)
@@ -94,7 +94,7 @@ def test_of_two_transactions_at_once_one_fails(
         may_end.touch()
         with pytest.raises(LakeBusy, match=f"another process has changed {name}"):
             slow.result()
-    # nor do rows that continue a position at which the table no longer is
+    # rows are refused as well if they continue from a position that the table has passed
     with pytest.raises(LakeBusy, match=f"another process has changed {name} from position {half} to {end}"):
         lake.table(name).commit(compute_rows(lake, name, half, end), end + 1, lambda step: None, half)
     assert lake.table(name).position() == end
@@ -102,10 +102,10 @@ def test_of_two_transactions_at_once_one_fails(
 
 
 def _slow(rows: DataFrame, started: Path, may_end: Path) -> DataFrame:
-    """Rows that come when a file exists. started: a file that exists from the first request for them."""
+    """Rows that are returned once the file `may_end` exists. started: a file that their first request creates."""
 
     def wait(batches: Batches) -> Batches:
-        # Only the first request, because each takes a processor that the other transaction may need.
+        # Only the first request waits, because each takes a processor that the other transaction may need.
         if not started.exists():
             started.touch()
             while not may_end.exists():
@@ -123,7 +123,7 @@ def test_a_lake_has_one_writer(full_lake: FullLake, story: Story) -> None:
 
 
 def test_another_log_is_refused(full_lake: FullLake, story: Story) -> None:
-    # P-14: what does not continue the chain of the tables adds nothing
+    # P-14: a log that does not continue the chain of the tables adds nothing
     lake, end = full_lake("parquet"), story.ends()[-1]
     forged = [row._replace(position=row.position + 1, first=row.first + 1, last=row.last + 1) for row in story.rows]
     other = Story(story.spark, forged, [])

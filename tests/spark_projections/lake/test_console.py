@@ -46,7 +46,7 @@ _TOKEN: Final = "swordfish"
 
 @pytest.fixture
 def growing(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
-    """A registry of the test's own."""
+    """A registry for one test only."""
     with served_log(sqlite_url, tmp_path) as found:
         yield found
 
@@ -123,7 +123,7 @@ def test_what_is_missing_or_wrong_is_named(
 
 @pytest.fixture
 def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The time zone of this process, in which it is 14 hours later than in UTC."""
+    """Sets the time zone of this process to one that is 14 hours ahead of UTC."""
     monkeypatch.setenv("TZ", "Etc/GMT-14")
     time.tzset()
     yield
@@ -144,7 +144,7 @@ def test_optimizing_changes_no_row(new_lake: NewLake, story: Story, tmp_path: Pa
             stored = lake.table(name)
             assert plain(stored.read()) == story.table(name), name
             assert stored.position() == end, name
-            # what was replaced is gone after its hours, and with it the past that needed it
+            # replaced files are removed after `keep_hours`, and with them the past positions that need them
             assert stored.positions()[-1] == end
             assert not keep_hours or half in stored.positions(), name
         if keep_hours:
@@ -203,7 +203,7 @@ def start(home: Path, format: str, *options: str) -> subprocess.Popen[str]:
 def test_kills(
     spark: SparkSession, connectors: list[str], growing: ServedLog, tmp_path: Path, format: FormatName
 ) -> None:
-    # wherever a process dies, the next one does what is missing, and every event is there once
+    # wherever a process is killed, the next one completes its work, and each event is stored once
     if format != "parquet":
         require_connector(connectors, format)
     chance, lake = random.Random(format), Lake(spark, format, str(tmp_path / "lake"))
@@ -230,7 +230,7 @@ def test_kills(
 def test_two_processes_at_once(
     spark: SparkSession, connectors: list[str], growing: ServedLog, tmp_path: Path, format: FormatName
 ) -> None:
-    # each event is there once; a process that finds another one at work ends with an error that says so
+    # each event is stored once; a process that finds another one writing ends with an error that says so
     if format != "parquet":
         require_connector(connectors, format)
     lake, end = Lake(spark, format, str(tmp_path / "lake")), growing.rows()[-1].position
@@ -265,7 +265,7 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, growing: ServedLog,
 
 @contextmanager
 def _only_writer(lake: Lake) -> Iterator[None]:
-    """Waits until no other process writes to a lake, and keeps it that way for a block."""
+    """Waits until no other process writes to a lake, and lets none write during the block."""
     while True:
         with suppress(LakeBusy), lake.writer_lock():
             yield
@@ -274,12 +274,12 @@ def _only_writer(lake: Lake) -> Iterator[None]:
 
 
 def _lag(registry: ServedLog) -> int:
-    """Of its subscription."""
+    """The lag of its subscription."""
     return int(_listed(registry, "/subscriptions")["status"]["lag"])
 
 
 def _state(registry: ServedLog) -> str:
-    """Of its link."""
+    """The state of its link."""
     return str(_listed(registry, "/-/links")["status"]["state"])
 
 
@@ -290,5 +290,5 @@ def _listed(registry: ServedLog, path: str) -> dict[str, Any]:
 
 
 def _file_count(folder: Path) -> int:
-    # Spark removes folders meanwhile, which `rglob` does not forgive.
+    # Spark may remove folders during the walk, which makes `rglob` fail.
     return sum(len(names) for _, _, names in os.walk(folder / "lake"))

@@ -1,4 +1,4 @@
-"""Other programs read what was written, skip what they do not need, and go back in time as `?asof` does."""
+"""Other programs read the tables, skip files that they do not need, and read past positions as `?asof` does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_delta(full_lake: FullLake, name: str) -> None:
     assert _rows(zip(*arrow.to_pydict().values(), strict=True)) == wanted
     assert _rows(duckdb.execute(f"SELECT {', '.join(_COLUMNS)} FROM arrow").fetchall()) == wanted
     assert _rows(pl.read_delta(str(_folder(lake, name)), columns=[*_COLUMNS]).rows()) == wanted
-    # the position is Delta's own record of an application's transactions
+    # Delta records the position as the version of an application's last transaction
     assert table.transaction_version("annals") == lake.table(name).position()
 
 
@@ -91,7 +91,7 @@ def test_parquet(full_lake: FullLake, name: str) -> None:
     assert _rows(frame.select(*_COLUMNS).collect().rows()) == wanted
 
 
-#: Questions by xid, by time and by both, which need a part of a table only.
+#: Queries by xid, by time and by both, which need only a part of a table.
 _PARTIAL: Final = (
     ("entities", "stream = '/schemagroups/sales'"),
     ("entity_history", "stream LIKE '/schemagroups/web/%' AND since_time < '2026-02-01'"),
@@ -113,7 +113,7 @@ def test_questions_by_xid_and_by_time_skip_files(full_lake: FullLake, format: st
 
 
 class _Scan(NamedTuple):
-    """What a query has read of a table: files that were not excluded before, and rows of parts of files."""
+    """What a query has read of a table: the number of files that were not excluded, and of rows from them."""
 
     files: int
     rows: int
@@ -154,7 +154,7 @@ def test_past_positions(full_lake: FullLake, story: Story, format: str) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_files_are_compressed(full_lake: FullLake, format: str) -> None:
-    """The size of a lake: Spark's default takes two thirds more."""
+    """With Spark's default compression, a lake would be two thirds larger."""
     files = filter(_is_data, Path(full_lake(format).uri).rglob("*.parquet"))
     columns = [parquet.read_metadata(path).row_group(0).column(0) for path in files]
     assert {column.compression for column in columns} == {"ZSTD"}

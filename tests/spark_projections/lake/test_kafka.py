@@ -1,4 +1,4 @@
-"""A lake from Kafka's topic of the log: what arrives behind a gap waits, and is read again."""
+"""A lake from Kafka's topic of the log: events after a gap wait, and are read again."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(1200), pyt
 
 
 def _position(record: Any) -> int:
-    """Of its event in the log."""
+    """The position of a record's event in the log."""
     return int(dict(record.headers)["annals_position"])
 
 
 def _send(published: Published, topic: str, records: list[Any], timestamp_ms: int | None = None) -> None:
-    """To the partitions that they are in elsewhere. timestamp_ms: of the records, instead of the present."""
+    """Sends records to the partitions that they have in their first topic. timestamp_ms: their time, instead of now."""
     with closing(KafkaProducer(bootstrap_servers=published.broker.own())) as producer:
         for record in records:
             headers = [*record.headers]
@@ -68,7 +68,7 @@ def test_the_beginning_of_a_topic_is_not_read_again(
     broker.make("begun.log", 3)
     _send(published, "begun.log", [record for record in published.records if _position(record) <= half])
     assert append(lake, from_kafka(spark, broker.own(), "begun.log", None, lake.time_of), names).position == half
-    # each partition begins with a record, two hours before the last interaction, that stops any read of it
+    # each partition begins with a record, two hours before the last interaction, that makes any read of it fail
     broker.make("continued.log", 3)
     before = int((datetime.fromisoformat(lake.time_of(half)) - timedelta(hours=2)).timestamp() * 1000)
     stops = [record._replace(headers=[("annals_schema", b"99")]) for record in published.records]

@@ -1,4 +1,4 @@
-"""Shuffles of a lake: their number of partitions follows the log, unless the session says it."""
+"""Shuffles of a lake: their number of partitions depends on the size of the log, unless the session sets it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_configured_number_stays(spark: SparkSession) -> None:
 
 @pytest.mark.uses("Spark")
 def test_a_log_with_small_files_is_not_sent_to_all_executors(spark: SparkSession, tmp_path: Path) -> None:
-    # its rows are some twenty times as large, and many of them exceed the memory of an executor
+    # its rows are some twenty times as large as its files, and many of them exceed the memory of an executor
     path = str(tmp_path / "log")
     spark.range(200_000).withColumn("state", f.repeat(f.lit("state"), 100)).write.parquet(path)
     log = spark.read.parquet(path)

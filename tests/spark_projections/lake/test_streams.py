@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
 
 class Sink:
-    """The positions that micro-batches bring, by the number of the batch, so that a repeated batch counts once."""
+    """The positions in micro-batches, by the number of the batch, so that a repeated batch counts once."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[int]] = {}
@@ -30,7 +30,7 @@ class Sink:
 
 
 def stream_to(sink: Sink, spark: SparkSession, format: str, table: str, checkpoint: Path) -> None:
-    """Takes all that there is, and ends."""
+    """Runs a stream that reads all available rows, and ends."""
     query = spark.readStream.format(format).load(table).writeStream.foreachBatch(sink.take)
     query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
 

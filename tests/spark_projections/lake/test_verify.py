@@ -25,7 +25,7 @@ def _rewrite(lake: Lake, name: str, change: dict[str, str]) -> None:
     rows = stored.read().orderBy(*TABLES[name].sort).limit(1)
     for column, value in change.items():
         rows = rows.withColumn(column, f.expr(value))
-    if lake.format == "delta":  # a transaction of the same position changes nothing there
+    if lake.format == "delta":  # Delta ignores a transaction with the same position
         rows.write.format("delta").mode("append").save(f"{lake.uri}/{name}")
     else:
         stored.commit(rows.cache(), stored.position(), lambda step: None)
@@ -60,7 +60,7 @@ def test_differences_are_found(new_lake: NewLake, story: Story, tmp_path: Path, 
 def test_columns_are_added(
     new_lake: NewLake, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
-    # a table that an earlier program made has fewer columns; it gets them, and its rows have no value there
+    # a table of an older program has fewer columns; the missing ones are added, without values in its rows
     lake, table = new_lake(format, tmp_path), TABLES["interactions"]
     older = table._replace(columns=tuple(column for column in table.columns if column.name != "command"))
     monkeypatch.setitem(ALL_TABLES, "interactions", older)

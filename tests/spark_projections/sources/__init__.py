@@ -1,1 +1,1 @@
-"""Where Spark reads a log from."""
+"""The sources from which Spark reads a log."""

@@ -11,12 +11,12 @@ from urllib.parse import SplitResult, urlsplit
 
 @contextmanager
 def breaking_proxy(url: str, after: Sequence[int]) -> Iterator[str]:
-    """The URL of the registry through a proxy. after: bytes of answers that its connections live for, one by one.
+    """The URL of the proxy. after: for each connection, the number of response bytes after which it is closed.
 
-    Those beyond the last live for ever.
+    Further connections are not closed.
     """
-    place = urlsplit(url)
-    lives = iter(after)
+    address = urlsplit(url)
+    limits = iter(after)
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def accept() -> None:
@@ -25,7 +25,7 @@ def breaking_proxy(url: str, after: Sequence[int]) -> Iterator[str]:
                     client, _ = listening.accept()
                 except OSError:
                     return
-                threading.Thread(target=_through, args=(client, place, next(lives, None)), daemon=True).start()
+                threading.Thread(target=_through, args=(client, address, next(limits, None)), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
         try:
@@ -34,23 +34,23 @@ def breaking_proxy(url: str, after: Sequence[int]) -> Iterator[str]:
             listening.shutdown(socket.SHUT_RDWR)
 
 
-def _through(client: socket.socket, place: SplitResult, life: int | None) -> None:
-    with client, socket.create_connection((place.hostname, place.port)) as server:
-        asking = threading.Thread(target=_copy, args=(client, server, None), daemon=True)
-        asking.start()
-        _copy(server, client, life)
+def _through(client: socket.socket, address: SplitResult, limit: int | None) -> None:
+    with client, socket.create_connection((address.hostname, address.port)) as server:
+        requests = threading.Thread(target=_copy, args=(client, server, None), daemon=True)
+        requests.start()
+        _copy(server, client, limit)
         for end in (client, server):
             try:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue
-        asking.join()
+        requests.join()
 
 
-def _copy(source: socket.socket, target: socket.socket, life: int | None) -> None:
+def _copy(source: socket.socket, target: socket.socket, limit: int | None) -> None:
     try:
-        while (life is None or life > 0) and (piece := source.recv(4096 if life is None else min(life, 4096))):
+        while (limit is None or limit > 0) and (piece := source.recv(4096 if limit is None else min(limit, 4096))):
             target.sendall(piece)
-            life = None if life is None else life - len(piece)
+            limit = None if limit is None else limit - len(piece)
     except OSError:
         return

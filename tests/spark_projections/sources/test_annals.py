@@ -1,4 +1,4 @@
-"""The source `annals`: what a running registry gives Spark, in one go."""
+"""The source `annals` as a batch: the log of a running registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark_projections.served_registry import ServedLog, collect_rows, ser
 
 @pytest.mark.parametrize("size", [7, 50_000])
 def test_each_row_of_the_log_comes_once(spark: SparkSession, registry: ServedLog, size: int) -> None:
-    # EV-79: the whole log, byte for byte, also where tasks begin in the midst of interactions
+    # EV-79: the whole log, byte for byte, also where tasks begin within interactions
     log = spark.read.format("annals").option("partitionsize", size).load(registry.url)
     rows = registry.rows()
     assert log.schema == LOG_SCHEMA
@@ -33,7 +33,7 @@ def _whole(rows: list[LogTableRow], after: int, end: int) -> list[LogTableRow]:
 def test_moments_bound_what_is_read(
     spark: SparkSession, registry: ServedLog, moment: Callable[[LogTableRow], str]
 ) -> None:
-    # FLAG-80, EV-79: whole interactions between two moments, however those are named
+    # FLAG-80, EV-79: whole interactions between two moments, which are positions, times or correlation ids
     rows = registry.rows()
     first, second = (next(row for row in rows if row.position == at) for at in (rows[40].first, rows[-9].last))
     named = [str(each.position) if moment is str else moment(each) for each in (first, second)]
@@ -43,7 +43,7 @@ def test_moments_bound_what_is_read(
 
 
 def test_concurrent_writes_are_left_out(spark: SparkSession, sqlite_url: str, tmp_path: Path) -> None:
-    # FLAG-80: one end, looked up once, however often and in whatever query the rows are read
+    # FLAG-80: the end of the log is looked up once, however often and in whatever query the rows are read
     with served_log(sqlite_url, tmp_path) as registry:
         rows, log = registry.rows(), annals.read(spark, registry.url)
         loaded = spark.read.format("annals").load(registry.url)
@@ -62,6 +62,6 @@ def test_concurrent_writes_are_left_out(spark: SparkSession, sqlite_url: str, tm
     [({"asof": "1000000"}, "400"), ({"upto": "3"}, "unknown options: upto; known"), ({"after": "x"}, "400")],
 )
 def test_options_that_will_not_do(spark: SparkSession, registry: ServedLog, options: dict[str, str], said: str) -> None:
-    # what was meant to leave rows out would otherwise let all of them in
+    # an option that was meant to exclude rows would otherwise include all of them
     with pytest.raises(PySparkException, match=said):
         spark.read.format("annals").options(**options).load(registry.url).collect()

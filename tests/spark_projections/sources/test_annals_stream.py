@@ -1,4 +1,4 @@
-"""The source `annals` as a stream: on from where it was, whatever interrupts it."""
+"""The source `annals` as a stream: it continues where it ended, whatever interrupts it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.spark_projections.served_registry import ServedLog, by_position, coll
 
 @pytest.fixture
 def growing(sqlite_url: str, tmp_path: Path) -> Iterator[ServedLog]:
-    """A registry of the test's own."""
+    """A registry for one test only."""
     with served_log(sqlite_url, tmp_path) as found:
         yield found
 
 
 class Sink:
-    """What micro-batches bring, in memory. fails: the number of one that is lost after its first rows were seen."""
+    """The rows of micro-batches, in memory. fails: the number of a batch that fails after its rows were read."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[LogTableRow]] = {}
@@ -36,12 +36,12 @@ class Sink:
 
     @property
     def rows(self) -> list[LogTableRow]:
-        """All of them."""
+        """The rows of all batches."""
         return by_position(row for rows in self.batches.values() for row in rows)
 
 
 def run(spark: SparkSession, url: str, checkpoint: Path, sink: Sink, **options: str) -> None:
-    """Takes all that there is, and ends."""
+    """Runs a stream that reads all available rows, and ends."""
     source = spark.readStream.format("annals").options(partitionsize="13", **options).load(url)
     query = source.writeStream.foreachBatch(sink.take).option("checkpointLocation", str(checkpoint))
     query.trigger(availableNow=True).start().awaitTermination()
@@ -49,7 +49,7 @@ def run(spark: SparkSession, url: str, checkpoint: Path, sink: Sink, **options: 
 
 @pytest.mark.long
 def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
-    # EV-79: nothing is lost or doubled by restarts, not even by a batch that failed and had to be read again
+    # EV-79: restarts lose and repeat no event, not even after a batch that failed and is read again
     sink, checkpoint = Sink(), tmp_path / "checkpoint"
     run(spark, growing.url, checkpoint, sink)
     assert sink.rows == growing.rows()
@@ -66,7 +66,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, growing: Serv
 
 
 def test_a_stream_may_begin_at_a_moment(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
-    # FLAG-80: behind the interaction that is named
+    # FLAG-80: after the interaction with this id
     sink, rows = Sink(), growing.rows()
     run(spark, growing.url, tmp_path / "checkpoint", sink, after=rows[50].xregcorrelationid)
     assert sink.rows == [row for row in rows if row.position > rows[50].last]
@@ -74,7 +74,7 @@ def test_a_stream_may_begin_at_a_moment(spark: SparkSession, growing: ServedLog,
 
 @pytest.mark.long
 def test_another_log_is_refused(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
-    # EV-79: positions of one log say nothing about another
+    # EV-79: positions of one log mean nothing in another
     sink, checkpoint, elsewhere = Sink(), tmp_path / "checkpoint", tmp_path / "other"
     elsewhere.mkdir()
     run(spark, growing.url, checkpoint, sink)

@@ -26,19 +26,19 @@ pytestmark = [pytest.mark.uses("Kafka", "Spark"), pytest.mark.timeout(300)]
 
 
 class Published(NamedTuple):
-    """A broker with the log of `registry` on the topic `annals.log`. records: of it."""
+    """A broker with the log of `registry` on the topic `annals.log`. records: of that topic."""
 
     broker: kafka.Kafka
     records: list[Any]
 
     def copy(self, topic: str, records: Iterable[Any]) -> str:
-        """Another topic with the records given; its name."""
+        """Creates a topic with some records; returns its name."""
         self.broker.make(topic, 2)
         self.add(topic, records)
         return topic
 
     def add(self, topic: str, records: Iterable[Any]) -> None:
-        """More records on a topic."""
+        """Adds records to a topic."""
         with closing(KafkaProducer(bootstrap_servers=self.broker.own())) as producer:
             for record in records:
                 producer.send(topic, record.value, record.key, [*record.headers])
@@ -68,7 +68,7 @@ def test_the_topic_is_the_log(spark: SparkSession, registry: ServedLog, publishe
 
 
 def test_what_is_there_twice_comes_once(spark: SparkSession, registry: ServedLog, published: Published) -> None:
-    # EV-79: at least once is what a topic promises
+    # EV-79: a topic has each event at least once
     topic = published.copy("twice", [*published.records, *published.records[:30]])
     assert collect_rows(source.read(spark, published.broker.own(), topic)) == registry.rows()
 
@@ -78,14 +78,14 @@ def test_what_is_there_twice_comes_once(spark: SparkSession, registry: ServedLog
 def test_whole_interactions_before_a_gap(
     spark: SparkSession, registry: ServedLog, published: Published, lacking: str
 ) -> None:
-    # EV-79: what was published last may be missing in one partition; all before its interaction is there
+    # EV-79: one partition may lack the last records; the source returns all interactions before the first gap
     rows = registry.rows()
     row = {"first": rows[0], "whole": rows[-5], "part": next(row for row in rows[60:] if row.first < row.position)}.get(
         lacking, rows[-1]
     )
     gone = range(row.first, row.last + 1) if lacking == "whole" else [row.position]
-    kept = [record for record in published.records if place(record) not in gone]
-    topic = published.copy(lacking, kept)
+    remaining = [record for record in published.records if position_of(record) not in gone]
+    topic = published.copy(lacking, remaining)
     assert collect_rows(source.read(spark, published.broker.own(), topic)) == [
         each for each in rows if each.last < row.first
     ]
@@ -94,8 +94,8 @@ def test_whole_interactions_before_a_gap(
 def test_concurrently_published_records_are_left_out(
     spark: SparkSession, registry: ServedLog, published: Published
 ) -> None:
-    # FLAG-80: the end is the one that the topic had when the source was asked for, in every query that reads the rows
-    rows, records = registry.rows(), sorted(published.records, key=place)
+    # FLAG-80: the rows end where the topic ended when the source was created, in every query that reads them
+    rows, records = registry.rows(), sorted(published.records, key=position_of)
     end = next(row.first for row in rows[60:] if row.first < row.position) - 1
     topic = published.copy("meanwhile", records[:end])
     log = source.read(spark, published.broker.own(), topic)
@@ -109,10 +109,12 @@ def test_concurrently_published_records_are_left_out(
 
 @pytest.mark.long
 def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: ServedLog, published: Published) -> None:
-    # P-14: what of a topic counts is found out from the files that it was put into
+    # P-14: the rebuild finds the gap in the staged files of the topic, and ends before its interaction
     rows = registry.rows()
     row = next(row for row in rows[60:] if row.first < row.position)
-    topic = published.copy("unfinished", [record for record in published.records if place(record) != row.position])
+    topic = published.copy(
+        "unfinished", [record for record in published.records if position_of(record) != row.position]
+    )
 
     def replace(found: PrecomputedRows) -> RebuildReport:
         return RebuildReport(0, found.position, 0.0)
@@ -124,11 +126,11 @@ def test_a_rebuild_ends_before_a_gap(spark: SparkSession, registry: ServedLog, p
 
 
 def test_a_tampered_record_is_refused(spark: SparkSession, registry: ServedLog, published: Published) -> None:
-    # P-14: the chain of hashes says which record, before anything is made of the topic
+    # P-14: the chain hash shows the position of the record, before anything is loaded
     row = registry.rows()[60]
     forged = [
         record._replace(value=record.value.replace(b'\\"epoch\\":1,', b'\\"epoch\\":7,'))
-        if place(record) == 61
+        if position_of(record) == 61
         else record
         for record in published.records
     ]
@@ -144,8 +146,8 @@ def test_a_tampered_record_is_refused(spark: SparkSession, registry: ServedLog, 
         )
 
 
-def place(record: Any) -> int:
-    """Position of a record's event in the log."""
+def position_of(record: Any) -> int:
+    """The position of a record's event in the log."""
     return int(dict(record.headers)["annals_position"])
 
 
@@ -159,7 +161,7 @@ def test_other_columns_are_refused(spark: SparkSession, published: Published) ->
 
 
 def test_a_stream_of_the_topic(spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path) -> None:
-    # EV-79: all events come, and none again after a restart
+    # EV-79: all events arrive, and none arrives again after a restart
     for _ in range(2):
         log = source.stream(spark, published.broker.own(), "annals.log")
         writing = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -1,4 +1,4 @@
-"""The log over HTTP: connections that break, callers who may not see all, registries that are none."""
+"""The log over HTTP: connections that break, callers who may not read all events, servers that are no registries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKENS = {"ada": {"name": "ada", "role": "admin"}, "rita": {"name": "rita", "rol
 
 @pytest.fixture(autouse=True)
 def connections() -> None:
-    """None is left over from another test."""
+    """Drops the client of an earlier test."""
     remote_log._client.cache_clear()
 
 
@@ -26,7 +26,7 @@ def connections() -> None:
 @pytest.mark.parametrize("lives", [[100, 700], [3000] * 5, [50_000, 1, 20_000]])
 @pytest.mark.long
 def test_broken_connections_resume_after_the_last_row(registry: ServedLog, lives: list[int], coding: str) -> None:
-    # EV-79: each event once, wherever in a line the connection ended; a coded answer may end before any row came
+    # EV-79: each event once, wherever in a line the connection ended; a compressed one may end before the first row
     found = registry.rows()
     remote_log._client().headers["accept-encoding"] = coding
     with breaking_proxy(registry.url, lives) as url:
@@ -36,14 +36,14 @@ def test_broken_connections_resume_after_the_last_row(registry: ServedLog, lives
 
 
 def test_an_unreachable_registry_is_reported(registry: ServedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    # nobody waits for ever
+    # the reader gives up after MAX_FAILURES
     monkeypatch.setattr(remote_log, "MAX_FAILURES", 2)
     with breaking_proxy(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
         list(RemoteLog(url).rows(0, 10))
 
 
 def test_restricted_callers_get_their_part(sqlite_url: str, tmp_path: Path) -> None:
-    # EV-79: events of subscriptions are for admins; for others the log goes on behind them
+    # EV-79: only admins get events of subscriptions; for others the log continues after them
     with subscribed(sqlite_url, tmp_path) as open_to_all:
         for name in ("a", "b"):
             open_to_all.write(f"{name}/s/1")
@@ -62,7 +62,7 @@ def test_restricted_callers_get_their_part(sqlite_url: str, tmp_path: Path) -> N
 
 
 def test_a_shorter_log_is_reported(registry: ServedLog) -> None:
-    # EV-79: an end that the log does not have is no end to wait for
+    # EV-79: a reader does not wait for an end that the log does not have
     end = registry.rows()[-1].position
     with pytest.raises(RemoteLogError, match=f"ends at position {end}"):
         list(RemoteLog(registry.url).rows(end - 3, end + 1))
@@ -70,6 +70,6 @@ def test_a_shorter_log_is_reported(registry: ServedLog) -> None:
 
 @pytest.mark.parametrize("path", ["/schemagroups", "/nothing"])
 def test_other_servers_are_reported(registry: ServedLog, path: str) -> None:
-    # the message has the URL and what it was answered with
+    # the message has the URL and the status of the response
     with pytest.raises(RemoteLogError, match=f"{path}/-/log/head answers 404"):
         RemoteLog(registry.url + path).head()

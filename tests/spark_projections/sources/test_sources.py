@@ -1,4 +1,4 @@
-"""Segments, databases and topics as sources: each gives the log, row by row."""
+"""Segments and databases as sources: each returns the log, row by row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.archives import archive_until
 
 
 def test_segments_are_the_log(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
-    # EV-79: each event once, whole interactions, nothing of what is no part of the manifest
+    # EV-79: each event once, whole interactions, nothing from files that are not in the manifest
     folder = tmp_path / "se gments"
     assert collect_rows(segments.read(spark, str(folder))) == []
     written = append_segments(registry.database, open_folder(str(folder)), SegmentSize(events=20))
@@ -36,7 +36,7 @@ def test_segments_are_the_log(spark: SparkSession, registry: ServedLog, tmp_path
 
 
 def test_rows_without_the_last_columns(spark: SparkSession, registry: ServedLog) -> None:
-    # ACC-115: what an older program wrote has empty texts in their place, whether they are null or missing
+    # ACC-115: in rows of an older program, these columns are empty texts, whether they were null or missing
     rows = registry.rows()
     older = spark.createDataFrame([tuple(row) for row in rows], LOG_SCHEMA).drop("authenticator", "keyid")
     for log in (older, older.withColumn("keyid", f.lit(None).cast("string"))):
@@ -45,7 +45,7 @@ def test_rows_without_the_last_columns(spark: SparkSession, registry: ServedLog)
 
 
 def take_credentials_away(postgres_url: str) -> None:
-    """Makes a store one of schema 7."""
+    """Turns a store into one of schema 7."""
     with closing(Store(postgres_url)) as store, store.engine.begin() as connection:
         for column in ("authenticator", "keyid"):
             connection.exec_driver_sql(f"ALTER TABLE interaction DROP COLUMN {column}")
@@ -65,7 +65,7 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
         assert all(state.startswith(FRAME_HEADER) for state in stored_states(postgres_url))
         take_credentials_away(postgres_url)
         assert collect_rows(postgres.read(spark, postgres_url)) == rows
-        # A query without states neither reads nor decompresses them, and its conditions are the database's.
+        # A query without states neither reads nor decompresses them, and the database checks its conditions.
         plan = log.where("position > 7").select("stream")._jdf.queryExecution().executedPlan().toString()
         assert "ReadSchema: struct<stream:string>" in plan and "ArrowEvalPython" not in plan
         assert "GreaterThan(position,7)" in plan
@@ -74,7 +74,7 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
 def test_a_database_with_an_archive_is_refused(
     spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]
 ) -> None:
-    # Its rows lack the archived states; segments are written of all of it.
+    # Its rows lack the archived states; segments contain the whole log.
     require_connector(connectors, "postgres")
     with served_log(postgres_url, tmp_path) as registry:
         rows = registry.rows()
@@ -97,7 +97,7 @@ def stored_states(url: str) -> list[bytes]:
 def test_concurrent_writes_are_left_out(
     spark: SparkSession, postgres_url: str, tmp_path: Path, connectors: list[str]
 ) -> None:
-    # FLAG-80: the end is the one that the log had when the source was asked for
+    # FLAG-80: the rows end where the log ended when the source was created
     require_connector(connectors, "postgres")
     with served_log(postgres_url, tmp_path) as registry:
         rows, log = registry.rows(), postgres.read(spark, postgres_url)

@@ -1,1 +1,1 @@
-"""CESQL: tables of our own and the published conformance cases."""
+"""CESQL: our own tables, and the published conformance cases."""

@@ -1,4 +1,4 @@
-"""Runs the tables of this folder: expressions with their values and errors, and what is no expression."""
+"""Runs the tables of this folder: expressions with their values and errors, and invalid expressions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ VALUES = ("literals", "precedence", "attributes", "casts", "operators", "like", 
 
 
 class _Loader(yaml.CSafeLoader):
-    """Leaves times as they are written."""
+    """Loads timestamps as text."""
 
 
-_LEFT = {
+_RESOLVERS = {
     first: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
     for first, rows in _Loader.yaml_implicit_resolvers.items()
 }
-_Loader.yaml_implicit_resolvers = _LEFT
+_Loader.yaml_implicit_resolvers = _RESOLVERS
 
 
 def table(name: str) -> list[dict[str, Any]]:
@@ -41,14 +41,14 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("expression", "wanted", "event"), cases())
 def test_values(expression: str, wanted: Any, event: dict[str, Any]) -> None:
-    # SUB-641: a value and the errors, whatever happens
+    # SUB-641: an evaluation always has a value, also if there are errors
     assert isinstance(expression, str), "expressions are text, not what YAML makes of it"
     value, *errors = wanted if isinstance(wanted, list) else [wanted]
     compiled = compile_expression(expression)
     found = compiled.evaluate(event)
     assert (found.value, type(found.value), list(found.errors)) == (value, type(value), errors)
     assert found.error == (errors[0] if errors else None)
-    # SUB-421, SUB-644: in a filter what casts to true passes, and nothing with an error does
+    # SUB-421, SUB-644: a filter passes an event if the value casts to true and there is no error
     passes = not errors and (value.lower() == "true" if isinstance(value, str) else bool(value))
     assert compiled.matches(event) is passes
 

@@ -1,7 +1,7 @@
 """Runs the published conformance kit of CESQL, from a folder that an environment variable names or from a Go module.
 
-The module is the Go library of CloudEvents, which has the kit of the released language among its tests; the command
-`go` brings it and keeps it. Without either the test is skipped and says so.
+The module is the Go library of CloudEvents, whose tests contain the kit of the released language. The command `go`
+downloads and caches it. If neither is available, the test is skipped with a message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.uses("Go")
 FOLDER: Final = "ANNALS_TEST_CESQL_KIT"
 MODULE: Final = "github.com/cloudevents/sdk-go/sql/v2@v2.16.2"
 CASES: Final = 275
-#: SUB-651: left over from the draft in some copies of the kit; as released, 10 casts to true.
+#: SUB-651: cases of the draft in some copies of the kit. In the released language, 10 casts to true.
 OUTDATED: Final[dict[tuple[str, str | None], tuple[Any, str | None]]] = {("NOT 10", "cast"): (False, None)}
 
 
@@ -34,7 +34,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     go = shutil.which("go")
     if go is None:
         pytest.skip(f"there is no {FOLDER} in the environment, and no go to fetch the kit with")
-    # Outside of any module, and with the toolchain that is there.
+    # In a folder outside of any module, with the installed toolchain.
     command = [go, "mod", "download", "-json", MODULE]
     place = tmp_path_factory.mktemp("module")
     try:
@@ -45,7 +45,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_kit(kit: Path) -> None:
-    # SUB-651: every case passes, value and error
+    # SUB-651: every case has the expected value and error
     # SUB-652: expressions and times are read as text
     failed, count = [], 0
     for file in sorted(kit.glob("*.yaml")):
@@ -61,7 +61,7 @@ def test_the_kit(kit: Path) -> None:
 
 
 def event(row: dict[str, Any], texts: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a case; Booleans and Integers as such, everything else as text."""
+    """The attributes of a case. Booleans and Integers keep their types, all other values are text."""
     return {
         name: value if isinstance(value := row[part][name], bool | int) else text
         for part in ("event", "eventOverrides")
@@ -70,7 +70,7 @@ def event(row: dict[str, Any], texts: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected(row: dict[str, Any], texts: dict[str, Any]) -> tuple[Any, str | None]:
-    """Value and error of a case; None for any value."""
+    """The expected value and error of a case. The value None allows any value."""
     if (texts["expression"], row.get("error")) in OUTDATED:
         return OUTDATED[texts["expression"], row.get("error")]
     value = row.get("result")

@@ -1,4 +1,4 @@
-"""What an expression of 8 KiB may cost at most, whatever it is made of (beside SUB-423)."""
+"""The cost of any expression of 8 KiB is bounded (in addition to SUB-423)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annals.domain.cesql import MAX_BYTES, MAX_PARENTHESES, ContextAttributes, E
 from annals.domain.cesql.evaluation import MAX_STEPS, MAX_TEXT
 from annals.domain.cesql.values import parse_integer
 
-#: Calls of functions that one evaluation may make: a few for each step.
+#: Maximum number of Python function calls in one evaluation: a few for each step.
 CALLS: Final = 30 * MAX_STEPS
 EVENT: Final[ContextAttributes] = {"a": "x" * 65536, "n": 7, "z": "0" * 65536, "b": "true"}
 
@@ -27,7 +27,7 @@ def _joined(start: str, again: str, count: int = MAX_STEPS) -> str:
 
 
 _COPIES: Final = f"CONCAT({', '.join(['a'] * 16)})"
-#: Shapes that are as long as they may be, each of which would cost more than in proportion without a bound.
+#: Expressions of maximum length whose cost would grow faster than their length without a bound.
 SHAPES: Final = {
     "minus": "-" * (MAX_BYTES - 1) + "a",
     "not": "NOT " * 2000 + "a",
@@ -52,7 +52,7 @@ SHAPES: Final = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_evaluation_takes_a_bounded_number_of_calls(shape: str) -> None:
-    # SUB-423: what is accepted is cheap
+    # SUB-423: every accepted expression is cheap
     expression = compile_expression(SHAPES[shape])
     assert _calls(lambda: expression.evaluate(EVENT)) < CALLS
 
@@ -69,14 +69,14 @@ def test_an_evaluation_takes_a_bounded_number_of_calls(shape: str) -> None:
     ],
 )
 def test_an_expression_has_a_bounded_number_of_steps(text: str) -> None:
-    # SUB-423: its length alone does not bound what it costs
+    # SUB-423: a limit on the length alone would not bound the cost
     assert len(text) <= MAX_BYTES
     with pytest.raises(ParseError, match=f"at most {MAX_STEPS} operators, calls, arguments and elements"):
         compile_expression(text)
 
 
 def test_signs_in_a_row_do_what_one_or_two_do() -> None:
-    # SUB-611: also where an Integer has no negative, and where there is none
+    # SUB-611: also for the least Integer, which has no negative, and for other types
     for sign in ("-", "NOT "):
         for operand in ("n", "least", "a", "c", "b", "TRUE", "0"):
             event = {**EVENT, "least": -(2**31)}
@@ -99,7 +99,7 @@ def test_an_evaluation_goes_through_a_bounded_amount_of_text() -> None:
     [("0", 0), ("-0", 0), ("+000", 0), ("0000000000000007", 7), ("2147483647", 2**31 - 1), ("-2147483648", -(2**31))],
 )
 def test_texts_that_are_integers(text: str, number: int) -> None:
-    # SUB-602: leading zeros in any number
+    # SUB-602: an integer may have any number of leading zeros
     assert parse_integer(text) == number
 
 
@@ -109,7 +109,7 @@ def test_texts_that_are_none(text: str) -> None:
 
 
 def _calls(work: Callable[[], Any]) -> int:
-    """How many functions are called, those of Python itself included."""
+    """The number of function calls, including those of built-in functions."""
     count = 0
 
     def look(frame: Any, event: str, argument: Any) -> None:

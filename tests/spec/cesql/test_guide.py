@@ -1,4 +1,4 @@
-"""The examples of docs/reference/cesql.md are what expressions give."""
+"""The examples in docs/reference/cesql.md have the values of their expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("expression", "printed"), EXAMPLES)
 def test_examples(expression: str, printed: str) -> None:
-    # SUB-641: value and error, as the guide prints them
+    # SUB-641: value and errors, as printed in the guide
     found = compile_expression(expression.strip()).evaluate({})
     assert ", ".join([json.dumps(found.value), *found.errors]) == printed.strip()
 

@@ -1,4 +1,4 @@
-"""Properties of expressions: what is written out parses to the same, nothing raises, patterns mean what they say."""
+"""Properties of expressions: unparsed trees parse to equal trees, evaluation never raises, patterns match correctly."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.spec.cesql.unparse import unparse
 from tests.support.examples import examples
 
 KEYWORDS = {"and", "or", "xor", "not", "like", "exists", "in", "true", "false"}
-#: Strings that a literal can hold: a backslash takes what follows it along, and both quotes cannot follow backslashes.
+#: Strings that a literal can contain: a backslash escapes the next character; not both quotes can follow backslashes.
 PIECES = st.sampled_from(["a", "B", "%", "_", "'", '"', " ", "é", "😀", "\n", "\\\\", "\\a", "\\%", "\\_", "1", "true"])
 TEXTS = st.lists(PIECES, max_size=6).map("".join)
 NAMES = st.from_regex(r"[a-z0-9]*[a-z][a-z0-9]*", fullmatch=True).filter(lambda name: name not in KEYWORDS)
@@ -71,10 +71,12 @@ def larger(nodes: st.SearchStrategy[SyntaxNode]) -> st.SearchStrategy[SyntaxNode
 TREES = st.recursive(LEAVES, larger, max_leaves=12)
 EVENTS = st.dictionaries(
     KNOWN | NAMES,
-    st.one_of(TEXTS, st.text(), st.integers(), st.booleans(), st.floats(), st.none()),  # more than an event may hold
+    st.one_of(
+        TEXTS, st.text(), st.integers(), st.booleans(), st.floats(), st.none()
+    ),  # also values that are not allowed in events
     max_size=6,
 )
-#: Pieces of expressions, in no order that makes sense.
+#: Pieces of expressions in random order.
 SCRAPS = st.lists(
     st.sampled_from(
         [
@@ -106,13 +108,13 @@ SCRAPS = st.lists(
 
 @given(TREES)
 def test_what_is_written_out_parses_to_the_same(tree: SyntaxNode) -> None:
-    # SUB-601, SUB-603: precedence and parentheses, there and back
+    # SUB-601, SUB-603: precedence and parentheses survive unparsing and parsing
     assert parse(unparse(tree)) == tree
 
 
 @given(SCRAPS | st.text(max_size=20))
 def test_any_text_is_an_expression_or_a_parse_error(given: str) -> None:
-    # SUB-641: and an expression, once parsed, has a value for every event
+    # SUB-641: a parsed expression has a value
     try:
         compiled = compile_expression(given)
     except ParseError as error:
@@ -124,7 +126,7 @@ def test_any_text_is_an_expression_or_a_parse_error(given: str) -> None:
 
 @given(TREES, EVENTS)
 def test_evaluation_never_raises(tree: SyntaxNode, event: dict[str, Any]) -> None:
-    # SUB-641, SUB-645: always a value of the three types, the same each time, and the event is left as it was
+    # SUB-641, SUB-645: the value has one of three types, is the same each time, and the event is not changed
     compiled, before = compile_expression(unparse(tree)), dict(event)
     found = compiled.evaluate(event)
     assert type(found.value) in (str, int, bool)
@@ -141,7 +143,7 @@ def as_boolean(value: CesqlValue) -> bool:
 @given(st.text("ab%_\\\n", max_size=8), st.text("ab%_\\\n", max_size=12))
 @settings(max_examples=examples(500))
 def test_patterns_are_what_a_regular_expression_would_be(pattern: str, subject: str) -> None:
-    # SUB-651: the same answer as trying everything gives
+    # SUB-651: the matcher agrees with an equivalent regular expression
     pieces = re.findall(r"\\[%_]|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(piece, re.escape(piece[-1])) for piece in pieces)
@@ -157,8 +159,8 @@ HOSTILE = ["%a%a%a%a%b", f"%{'a_' * 2000}b%", f"%{'a' * 4000}b%", "%_a%_a%_b", "
 
 @pytest.mark.parametrize("pattern", HOSTILE, ids=lambda pattern: pattern[:12])
 def test_patterns_take_no_longer_than_their_text(pattern: str) -> None:
-    # SUB-412: 64 KiB against patterns that make others try everything, where the fastest of three counts; a pattern of
-    # 8 KiB takes some 20 ms on a machine with nothing else to do
+    # SUB-412: a text of 64 KiB and patterns that cause backtracking in other matchers. The fastest of three runs
+    # counts. A pattern of 8 KiB takes about 20 ms on an idle machine.
     compiled, event = compile_expression(f"subject LIKE '{pattern}'"), {"subject": "a" * 65536}
     taken = []
     for _ in range(3):
@@ -173,7 +175,7 @@ WORST = "NOT 1 OR 1 = 1 + 1 * - 1 IN ("
 
 @pytest.mark.parametrize("opening", ["(", "CONCAT(", "1 IN (", "NOT (", "-(", WORST])
 def test_as_deep_as_it_may_be(opening: str) -> None:
-    # SUB-423: 100 open parentheses and no more; SUB-641: none of them too many for evaluation
+    # SUB-423: at most 100 open parentheses; SUB-641: an expression with 100 can be evaluated
     deepest = opening * MAX_PARENTHESES + "1" + ")" * MAX_PARENTHESES
     assert compile_expression(deepest).evaluate({}).error is None
     assert compile_expression(unparse(parse(deepest))).evaluate({}) == compile_expression(deepest).evaluate({})
@@ -186,7 +188,7 @@ def test_as_deep_as_it_may_be(opening: str) -> None:
     [("1", "+1"), ("TRUE", " AND TRUE"), ("1", "=1"), ("'a'", "LIKE'a'"), ("1", " IN(1)"), ("1", "*1"), ("a", " OR a")],
 )
 def test_as_long_as_it_may_be(start: str, again: str) -> None:
-    # SUB-423: 8 KiB with operators in a row, which are not deep
+    # SUB-423: 8 KiB of operators in a row do not nest
     longest = start + again * min(MAX_STEPS, (MAX_BYTES - len(start)) // len(again))
     longest += " " * (MAX_BYTES - len(longest))
     found = compile_expression(longest).evaluate({})
@@ -196,13 +198,13 @@ def test_as_long_as_it_may_be(start: str, again: str) -> None:
 
 
 def test_signs_in_a_row_are_not_deep() -> None:
-    # SUB-423: each of 8 KiB is one
+    # SUB-423: 8 KiB of signs are accepted
     assert compile_expression("-" * (MAX_BYTES - 1) + "1").evaluate({}).value == -1
     assert compile_expression("NOT " * 2000 + "TRUE").evaluate({}).value is True
 
 
 def test_length_is_counted_in_bytes() -> None:
-    # SUB-423: of UTF-8
+    # SUB-423: in bytes of UTF-8
     assert compile_expression(f"'{'é' * 4095}'").evaluate({}).value == "é" * 4095
     with pytest.raises(ParseError, match="8192 bytes"):
         compile_expression(f"'{'é' * 4096}'")
@@ -211,7 +213,7 @@ def test_length_is_counted_in_bytes() -> None:
 
 
 def test_what_functions_make_has_a_bound() -> None:
-    # a short expression cannot make a long attribute a thousand times longer
+    # the result of a function is limited, so that a short expression cannot create a very long text
     event = {"subject": "x" * 65536}
     assert len(str(compile_expression(f"CONCAT({', '.join(['subject'] * 16)})").evaluate(event).value)) == MAX_RESULT
     found = compile_expression(f"CONCAT({', '.join(['subject'] * 17)})").evaluate(event)
@@ -219,7 +221,7 @@ def test_what_functions_make_has_a_bound() -> None:
 
 
 def test_no_stack_left() -> None:
-    # SUB-641: evaluation has a value also where its caller has used up the stack
+    # SUB-641: evaluation has a value even if the caller has used up the stack
     deep = compile_expression("CONCAT(" * MAX_PARENTHESES + "1" + ")" * MAX_PARENTHESES)
 
     def descend() -> None:

@@ -1,4 +1,4 @@
-"""Syntax trees written out as expressions."""
+"""Converts syntax trees to expression texts."""
 
 from __future__ import annotations
 

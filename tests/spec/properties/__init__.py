@@ -1,1 +1,1 @@
-"""What holds after any history of requests."""
+"""Properties that hold after any history of requests."""

@@ -1,4 +1,4 @@
-"""A Version after the newest one is added without reading the others, and with the same events as if all were read."""
+"""A new newest Version is added without reading the others, with the same events as if all were read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.registries.memory import MemoryRegistry
 from tests.support.registries.memory_world import MemoryWorld
 
 SCHEMA = "/schemagroups/g/schemas/s"
-#: Ids that are numbers and ids that are none, as a definition of a legacy API may have side by side.
+#: Ids that are numbers and ids that are not. A definition of a legacy API may have both.
 IDS = ("1", "2", "3", "9", "v1", "v2", "v3")
 SCHEMA_MODEL = {
     "groups": {"schemagroups": {"singular": "schemagroup", "resources": {"schemas": {"singular": "schema"}}}}
@@ -48,7 +48,7 @@ _STICKY = st.builds(
 @given(st.lists(st.one_of(_ADDED, _ADDED, _POSTED, _REMOVED, _STICKY), max_size=25))
 @settings(max_examples=examples(150), **UNHURRIED)
 def test_numbers_of_definitions(commands: Sequence[Command]) -> None:
-    # LEG-406: no number is used twice, also when the ids of Versions are not their numbers
+    # LEG-406: no number is used twice, also if the ids of Versions are not their numbers
     registry = assert_same_events(commands, SCHEMA_MODEL)
     if registry.find(SCHEMA):
         versions = registry.versions(SCHEMA).values()
@@ -60,14 +60,14 @@ def test_numbers_of_definitions(commands: Sequence[Command]) -> None:
 def test_what_is_read(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read, members = list[str](), MemoryWorld.members
 
-    def noted(world: MemoryWorld, collection: str) -> Sequence[Entity]:
+    def recorded(world: MemoryWorld, collection: str) -> Sequence[Entity]:
         read.append(collection)
         return members(world, collection)
 
     registry = MemoryRegistry(model(mode))
     for number in range(5):
         registry.post("/dirs/a/files/f", {"versionid": f"{number + 1}.0.0"})
-    monkeypatch.setattr(MemoryWorld, "members", noted)
+    monkeypatch.setattr(MemoryWorld, "members", recorded)
     registry.post("/dirs/a/files/f", {"versionid": "6.0.0"})
     assert read == []
     assert registry.get("/dirs/a/files/f").attributes["versionscount"] == 6
@@ -77,7 +77,7 @@ def test_what_is_read(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_same_events(commands: Sequence[Command], source: dict[str, Any]) -> MemoryRegistry:
-    """The registry after a history, which is decided twice."""
+    """Executes commands with and without the optimization, and compares the outcomes; returns the registry."""
     registry, reading_all = MemoryRegistry(source), MemoryRegistry(source)
     for each in commands:
         outcome = outcome_of(registry, each)
@@ -96,7 +96,7 @@ def outcome_of(registry: MemoryRegistry, command: Command) -> tuple[EntityEvent,
 
 @contextmanager
 def every_version_read() -> Iterator[None]:
-    """Within it, all Versions of a Resource are read for each new one."""
+    """Disables the optimization: all Versions of a Resource are read for each new one."""
 
     def no_lineages(changes: ChangeSet, resource: object) -> list[VersionLineage] | None:
         return None

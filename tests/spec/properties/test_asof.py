@@ -1,4 +1,4 @@
-"""As of every position the registry answers what it answered live at that position (FLAG-80, FLAG-82)."""
+"""A read with `asof` returns the response that the registry gave at that moment (FLAG-80, FLAG-82)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.support.registries.requests import BASE, MIDNIGHT, Answer, Registry, 
 __all__ = ["database"]
 
 EXAMPLES: Final = {"sqlite": 10, "postgresql": 3}
-#: What answers about the past leave out, or say in their own way.
+#: Headers that responses about the past omit, or that have different values.
 OTHER: Final = frozenset(("etag", "cache-control", "memento-datetime", "content-length", "annals-position"))
-#: The parameter as links carry it, as the first one or not.
+#: The parameter in links, as the first or a later one.
 _ASOF: Final = re.compile(r"([?&])asof=[^\"&>;,\s]*(&?)")
 
 _NEXT: Final = re.compile(r"<([^>]*)>;rel=next")
 _ORIGINAL: Final = re.compile(r", <[^>]*>;rel=original")
-#: The root without a query leads browsers to the pages (UI-11).
+#: The root without a query redirects browsers to the pages (UI-11).
 _FOR_BROWSERS: Final = ", accept, sec-fetch-mode"
 _CURSOR: Final = re.compile(r"cursor=[^&>]*")
 
@@ -89,7 +89,7 @@ _SPELLING: Final = st.sampled_from(
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What was answered after an interaction. names: the ways to say when that was."""
+    """The responses after an interaction. names: the values of `asof` for that moment."""
 
     names: tuple[str, ...]
     answers: Mapping[str, Answer]
@@ -105,7 +105,7 @@ def lives(draw: DrawFn) -> list[Step]:
 
 
 def test_as_of_a_moment_is_what_was_answered_then(database: tuple[str, Callable[[], Any]]) -> None:
-    # FLAG-80, FLAG-82: body and headers are those given live at that moment, whatever has happened since
+    # FLAG-80, FLAG-82: body and headers equal those returned at that moment, regardless of later changes
     kind, empty = database
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
@@ -129,9 +129,9 @@ async def check_history(url: str, history: list[Step], paths: list[str]) -> None
             asof = moment.names[number % len(moment.names)]
             for path, live in moment.answers.items():
                 then = await read(registry, path, asof)
-                assert as_said_then(then) == as_said_then(live), (path, asof)
+                assert comparable(then) == comparable(live), (path, asof)
                 assert is_dated(then) == (then.status < 400)
-                for answer in (live, then):  # an answer that needs no state may say no position
+                for answer in (live, then):  # a response that reads no state may have no position
                     assert answer.headers.get("annals-position", moment.names[0]) == moment.names[0]
 
 
@@ -143,7 +143,7 @@ async def read_moment(registry: Registry, paths: list[str], id: str | None = Non
 
 
 async def read(registry: Registry, path: str, asof: str | None = None) -> Answer:
-    """The answer to a GET; where it comes in pages, that of all of them, one after the other."""
+    """The response to a GET. The content of further pages is appended."""
     first = path if asof is None else f"{path}{'&' if '?' in path else '?'}asof={asof}"
     answer = await registry.send(Request("GET", first))
     whole = answer
@@ -153,8 +153,8 @@ async def read(registry: Registry, path: str, asof: str | None = None) -> Answer
     return whole
 
 
-def as_said_then(answer: Answer) -> tuple[int, dict[str, str], str]:
-    """An answer without what only the past or only the present has. Cursors fit the request that they are made for."""
+def comparable(answer: Answer) -> tuple[int, dict[str, str], str]:
+    """A response without the parts that differ between a read with `asof` and one without, such as cursors."""
     link = _CURSOR.sub("cursor", _ORIGINAL.sub("", answer.headers["link"]))
     headers = {name: value for name, value in answer.headers.items() if name not in OTHER} | {"link": link}
     headers["vary"] = headers.get("vary", "").replace(_FOR_BROWSERS, "")

@@ -1,8 +1,8 @@
-"""After every step of any history, Versions say of formats and compatibility what a look at everything says.
+"""After every step of any history, the stored results of format and compatibility checks equal those of a full check.
 
-The oracle works it out anew from what is stored, with no notion of what changed: it shares with the product only what
-formats find in documents. A twin that checks nothing tells whether a refusal was right: there the same step goes
-through, and the oracle has to find fault with what comes of it.
+The oracle checks all stored Versions, without knowing what changed. It shares with the product only the checks of
+single documents. A twin registry without checks shows whether a refusal was right: it accepts the same step, and the
+oracle has to find an error in the result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FEW = settings(max_examples=examples(200), deadline=None, suppress_health_check=
 MODES: Final = ("manual", "createdat", "modifiedat", "semver")
 VERSIONS: Final = ("1.0.0", "1.1.0", "2.0.0", "3.0.0")
 RESOURCES: Final = ("/dirs/a/files/f", "/dirs/a/files/f", "/dirs/a/files/g", "/dirs/b/files/f")
-#: Each can be read by some of those after it, and the last is no schema.
+#: Types of documents. Each can be read as some of the following ones, and the last one is invalid.
 DOCUMENTS: Final = ("int", "long", "float", "string", "bytes", "int", "long", "float", "string", "nothing")
 FORMATS: Final = (*["Avro/1.11"] * 8, "AVRO/1.11", "Avro/1.9", "JsonSchema/draft-07", "Own/1")
 RULES: Final = (None, "backward", "Backward_Transitive", "forward", "forward_transitive", "full", "full_transitive")
@@ -50,7 +50,7 @@ REFUSALS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What the model says of files. checked: False for the twin, which looks at nothing."""
+    """The model of files. checked: False for the twin registry, which checks nothing."""
 
     versionmode: str
     maxversions: int
@@ -117,7 +117,7 @@ _VERSION_WRITE = st.builds(
     lambda resource, id, tree, method: WriteTree(f"{resource}/versions/{id}", tree, method),
     *(st.sampled_from(RESOURCES), _IDS, _VERSION, _WRITE),
 )
-#: Another document for a Version, and nothing else.
+#: A write that changes only the document of a Version.
 _EDIT = st.builds(
     lambda id, name: WriteTree(f"{RESOURCES[0]}/versions/{id}", {"file": {"type": name}}, WriteMethod.PATCH),
     st.sampled_from(VERSIONS[:2]),
@@ -142,7 +142,7 @@ _STEPS: Final[tuple[SearchStrategy[Any], ...]] = (
     _TYPES,
 )
 _SCHEMA = st.sampled_from(DOCUMENTS[:3]).map(lambda name: {"file": {"type": name}, "format": "Avro/1.11"})
-#: A line of Versions under a rule, which the steps then disturb.
+#: A write of several Versions with a compatibility, which later steps change.
 _LINE = st.builds(
     lambda versions, rule: WriteTree(
         RESOURCES[0],
@@ -152,7 +152,7 @@ _LINE = st.builds(
     st.lists(_SCHEMA, min_size=2, max_size=4),
     st.sampled_from(RULES),
 )
-#: How far back a Restore goes, in steps; the twin numbers its events otherwise.
+#: Path of a Restore, and the number of steps that it goes back. A position would differ in the twin.
 _RESTORES = st.tuples(st.sampled_from(("/", "/dirs/a", RESOURCES[0], f"{RESOURCES[0]}/versions")), st.integers(1, 5))
 
 
@@ -164,7 +164,7 @@ def _histories(*steps: SearchStrategy[Any]) -> SearchStrategy[list[Any]]:
 @FEW
 @given(_TYPES, _histories(*_STEPS))
 def test_stored_verdicts_equal_a_full_check(type: Type, steps: list[Command | Type]) -> None:
-    # ENT-110 to 113, 115, SC-30 to 35, CAP-15, V-14: and what is refused would have broken a rule
+    # ENT-110 to 113, 115, SC-30 to 35, CAP-15, V-14: and every refused step would have broken a rule
     registry, twin = MemoryRegistry(type.source()), MemoryRegistry(replace(type, checked=False).source())
     for step in steps:
         after = step if isinstance(step, Type) else type
@@ -182,7 +182,7 @@ def test_stored_verdicts_equal_a_full_check(type: Type, steps: list[Command | Ty
 @FEW
 @given(_TYPES, _histories(*_STEPS, _RESTORES))
 def test_restored_versions_are_checked_too(type: Type, steps: list[Command | Type | tuple[str, int]]) -> None:
-    # ENT-113, FLAG-81: whatever came back, and whatever the model and the capabilities have become since
+    # ENT-113, FLAG-81: also after a restore, and with a model and capabilities that have changed since
     registry = MemoryRegistry(type.source())
     ends = [len(registry.log)]
     for step in steps:
@@ -201,7 +201,7 @@ def _command(step: Command | Type) -> Command:
 
 
 def _check_refusal(twin: MemoryRegistry, type: Type, step: Command | Type) -> None:
-    """A step that was refused for its documents: without checks it would leave something behind that breaks a rule."""
+    """Checks that a step refused for its documents would have broken a rule, by executing it without checks."""
     other = MemoryRegistry()
     other.world = MemoryWorld()
     other.world.extend(twin.log, {sha256: twin.world.document(sha256) for sha256 in _documents(twin)})
@@ -210,7 +210,7 @@ def _check_refusal(twin: MemoryRegistry, type: Type, step: Command | Type) -> No
         other.do(_command(replace(step, checked=False) if isinstance(step, Type) else step))
     except Problem:
         return  # it breaks another rule too
-    assert any(flaw for _, _, flaw in _looked_at(other, type)), "nothing was wrong with it"
+    assert any(flaw for _, _, flaw in _full_check(other, type)), "nothing was wrong with it"
 
 
 def _documents(registry: MemoryRegistry) -> set[str]:
@@ -218,25 +218,25 @@ def _documents(registry: MemoryRegistry) -> set[str]:
 
 
 def _check(registry: MemoryRegistry, type: Type) -> None:
-    for version, expected, flaw in _looked_at(registry, type):
+    for version, expected, flaw in _full_check(registry, type):
         assert flaw is None, f"{version.xid}: {flaw}"
-        assert _told(version) == expected, version.xid
+        assert _stored_results(version) == expected, version.xid
     for entity in registry.world.entities():
         if entity.type == "dirs.files" and "xref" not in entity.attributes["meta"]:
             default = registry.get(f"{entity.xid}/versions/{entity.attributes['versionid']}")
-            assert _told(entity) == _told(default), entity.xid
+            assert _stored_results(entity) == _stored_results(default), entity.xid
 
 
-def _told(version: Entity) -> dict[str, bool]:
-    """What a Version says of its checks; a reason stands beside each that was not made, and only there (ENT-111)."""
+def _stored_results(version: Entity) -> dict[str, bool]:
+    """The results of checks that a Version has. Each check that was not made has a reason, and no other (ENT-111)."""
     names = ("formatvalidated", "compatibilityvalidated")
     for name in names:
         assert bool(version.attributes.get(f"{name}reason")) == (version.attributes.get(name) is False)
     return {name: version.attributes[name] for name in names if name in version.attributes}
 
 
-def _looked_at(registry: MemoryRegistry, type: Type) -> Iterator[tuple[Entity, dict[str, bool], str | None]]:
-    """Every Version, what it has to say, and what should have been refused."""
+def _full_check(registry: MemoryRegistry, type: Type) -> Iterator[tuple[Entity, dict[str, bool], str | None]]:
+    """Every Version, the results that it should have, and the reason why it should have been refused, if any."""
     oracle = _Oracle(registry, type)
     for entity in registry.world.entities():
         if entity.type == "dirs.files" and "xref" not in entity.attributes["meta"]:
@@ -255,20 +255,22 @@ class _Oracle:
     def expected(
         self, version: Entity, versions: Mapping[str, Entity], rule: str | None
     ) -> tuple[dict[str, bool], str | None]:
-        """What a Version has to say, and what should have been refused."""
+        """The results that a Version should have, and the reason why it should have been refused, if any."""
         if not self._type.validateformat or "format" not in version.attributes:
             return {}, None
         checked = self._can_check(version)
-        said, unchecked = {"formatvalidated": checked}, not checked
-        if checked and _answer(self._registry, _document(version)):
-            return said, "it is none of its format"
+        results, unchecked = {"formatvalidated": checked}, not checked
+        if checked and _check_result(self._registry, _document(version)):
+            return results, "it is none of its format"
         if self._type.validatecompatibility and rule is not None:
-            line = list(_line(version, versions, whole=rule.endswith("_transitive")))
-            compared = checked and self._has(version, rule) and all(map(self._can_check, line))
-            said["compatibilityvalidated"], unchecked = compared, unchecked or not compared
-            if compared and any(_answer(self._registry, one) for one in _readings(version, line, rule)):
-                return said, "it is not compatible"
-        return said, "it was not checked" if unchecked and self._type.strictvalidation else None
+            ancestors = list(_ancestors(version, versions, whole=rule.endswith("_transitive")))
+            compared = checked and self._has(version, rule) and all(map(self._can_check, ancestors))
+            results["compatibilityvalidated"], unchecked = compared, unchecked or not compared
+            if compared and any(
+                _check_result(self._registry, one) for one in _compatibility_checks(version, ancestors, rule)
+            ):
+                return results, "it is not compatible"
+        return results, "it was not checked" if unchecked and self._type.strictvalidation else None
 
     def _can_check(self, version: Entity) -> bool:
         name = str(version.attributes.get("format", ""))
@@ -280,7 +282,7 @@ class _Oracle:
         return any(rule in rules and formats.matches_format(name, pattern) for pattern, rules in offered)
 
 
-def _line(version: Entity, versions: Mapping[str, Entity], *, whole: bool) -> Iterator[Entity]:
+def _ancestors(version: Entity, versions: Mapping[str, Entity], *, whole: bool) -> Iterator[Entity]:
     at = version
     while at.attributes["ancestorid"] != at.id:
         at = versions[at.attributes["ancestorid"]]
@@ -289,8 +291,8 @@ def _line(version: Entity, versions: Mapping[str, Entity], *, whole: bool) -> It
             return
 
 
-def _readings(version: Entity, line: list[Entity], rule: str) -> Iterator[CompatibilityCheck]:
-    for other in map(_document, line):
+def _compatibility_checks(version: Entity, ancestors: list[Entity], rule: str) -> Iterator[CompatibilityCheck]:
+    for other in map(_document, ancestors):
         if rule.startswith(("backward", "full")):
             yield CompatibilityCheck(_document(version), other)
         if rule.startswith(("forward", "full")):
@@ -301,13 +303,13 @@ def _document(version: Entity) -> FormatCheck:
     return FormatCheck(version.attributes["format"].lower(), version.document)
 
 
-_KNOWN: dict[DocumentCheck, document_checks.CheckResult] = {}
+_RESULTS: dict[DocumentCheck, document_checks.CheckResult] = {}
 
 
-def _answer(registry: MemoryRegistry, document_check: DocumentCheck) -> document_checks.CheckResult:
-    if document_check not in _KNOWN:
+def _check_result(registry: MemoryRegistry, document_check: DocumentCheck) -> document_checks.CheckResult:
+    if document_check not in _RESULTS:
         world = registry.world
-        _KNOWN[document_check] = document_checks.run_check(
+        _RESULTS[document_check] = document_checks.run_check(
             document_check, lambda one: document_checks.parse_document(one, world.document(one.sha256 or ""))
         )
-    return _KNOWN[document_check]
+    return _RESULTS[document_check]

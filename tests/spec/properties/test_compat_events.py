@@ -1,4 +1,4 @@
-"""What holds of the older API's events of any history, whoever wrote it: one for each change that it shows."""
+"""Events of the legacy API after any history: one for each change that is visible in that API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.histories import Step, command, histories
 from tests.support.registries.memory import MemoryRegistry
 
 FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-#: Names of the histories, and the registry's own in their place. Two of four Versions have ids that are numbers.
+#: Names in generated histories, and the names that replace them. Two of four Versions have ids that are numbers.
 NAMES = {
     **{"dirs": "schemagroups", "dir": "schemagroup", "files": "schemas", "file": "schema", "fileid": "schemaid"},
     **{"1.0.0": "2", "1.1.0": "10"},
@@ -31,7 +31,7 @@ Logged = tuple[Interaction, list[LogRow], list[EntityEvent]]
 
 
 def renamed(value: Any) -> Any:
-    """The same with other names, as members, as texts and as segments of paths."""
+    """A value with replaced names, in members, strings and segments of paths."""
     match value:
         case str():
             return "/".join(NAMES.get(part, part) for part in value.split("/"))
@@ -44,12 +44,12 @@ def renamed(value: Any) -> Any:
 
 
 def logged(history: list[Step]) -> tuple[MemoryRegistry, list[Logged]]:
-    """A registry after a history, and its interactions as a log has them."""
+    """A registry after a history, and its interactions in the form of the log."""
     registry, found, mapper, position = MemoryRegistry({}), list[Logged](), EventMapper(), 0
     for step in history:
         try:
-            moved = Step(step.method, renamed(step.path), renamed(step.body), renamed(step.query))
-            events = list(registry.do(command(moved)).events)
+            renamed_step = Step(step.method, renamed(step.path), renamed(step.body), renamed(step.query))
+            events = list(registry.do(command(renamed_step)).events)
         except Problem:
             continue
         rows = []
@@ -75,32 +75,32 @@ def test_events_of_a_history(history: list[Step]) -> None:
     live: list[ChangeEvent] = []
     for interaction, rows, events in interactions:
         found = list(EVENTS.messages(interaction, rows))
-        nothing_is_told_twice(found)
-        each_change_that_is_shown_is_told(interaction, rows, events, found)
-        # LEG-1006: read event by event, in other pieces or once more
+        subjects_are_unique(found)
+        each_visible_change_has_one_event(interaction, rows, events, found)
+        # LEG-1006: equal messages if the rows are read one by one, or a second time
         assert [message for row in rows for message in EVENTS.messages(interaction, [row])] == found
         live += found
     again = [message.json() for interaction, rows, _ in interactions for message in EVENTS.messages(interaction, rows)]
     assert again == [message.json() for message in live]
     assert len({message.id for message in live}) == len(live)
-    numbers_are_for_life(live)
-    what_is_told_and_not_deleted_is_there(registry, live, [event for _, _, events in interactions for event in events])
+    numbers_are_stable(live)
+    events_fold_to_living_entities(registry, live, [event for _, _, events in interactions for event in events])
 
 
-def nothing_is_told_twice(found: list[ChangeEvent]) -> None:
-    # LEG-1003: one event of a type and subject, and of what is deleted that alone
+def subjects_are_unique(found: list[ChangeEvent]) -> None:
+    # LEG-1003: at most one event for each subject in an interaction
     assert len({message.subject for message in found}) == len(found)
 
 
-def each_change_that_is_shown_is_told(
+def each_visible_change_has_one_event(
     interaction: Interaction, rows: list[LogRow], events: list[EntityEvent], found: list[ChangeEvent]
 ) -> None:
-    # LEG-1001, LEG-707, section 10: created and updated as `updated`, deleted as `deleted`; what is pruned stays, and
-    # goes when it is forgotten, of which the registry itself says nothing
+    # LEG-1001, LEG-707, section 10: a creation or update is `updated`, a deletion `deleted`. A pruned Version stays
+    # until it is forgotten, for which there is no xRegistry event
     reasons = {
         row.position: event.reason for row, event in zip(rows, events, strict=True) if isinstance(event, EntityDeleted)
     }
-    shown = [
+    visible = [
         (each.position, each.subject, "deleted" if each.type.endswith(".deleted") else "updated")
         for each in XRegistryEvents().messages(interaction, rows)
         if each.type.endswith((".created", ".updated", ".deleted"))
@@ -113,35 +113,35 @@ def each_change_that_is_shown_is_told(
         for row, event in zip(rows, events, strict=True)
         if reasons.get(row.position) == "forgotten" and "/schemas/" in event.xid
     ]
-    told = [(each.position, each.xid, each.type.removeprefix(PREFIX).removesuffix(".v1")) for each in found]
-    assert told == sorted(shown + forgotten)
+    reported = [(each.position, each.xid, each.type.removeprefix(PREFIX).removesuffix(".v1")) for each in found]
+    assert reported == sorted(visible + forgotten)
 
 
-def numbers_are_for_life(live: list[ChangeEvent]) -> None:
-    # LEG-210, LEG-405: while a definition is there, one number is one Version, and a living Version has one number
+def numbers_are_stable(live: list[ChangeEvent]) -> None:
+    # LEG-210, LEG-405: as long as a definition exists, a number belongs to one Version, and a Version has one number
     owners: dict[str, str] = {}
     for message in live:
         if message.subject.count("/") == 4 and message.type.endswith(".deleted.v1"):
-            # what is below it goes with it and is told behind it
+            # its Versions are deleted with it, and their events follow
             owners = {each: xid for each, xid in owners.items() if not each.startswith(f"{message.subject}/")}
         elif message.subject.count("/") == 6 and message.type.endswith(".updated.v1"):
             assert owners.setdefault(message.subject, message.xid) == message.xid
 
 
-def what_is_told_and_not_deleted_is_there(
+def events_fold_to_living_entities(
     registry: MemoryRegistry, live: list[ChangeEvent], events: list[EntityEvent]
 ) -> None:
-    # LEG-1208: folding the events gives what lives, and what was pruned and not forgotten since
-    there: dict[str, str] = {}
+    # LEG-1208: folding the events gives the living entities, and pruned ones that are not forgotten
+    folded: dict[str, str] = {}
     for message in live:
         if message.type.endswith(".deleted.v1"):
-            assert there.pop(message.subject, None) is not None, message  # what nobody heard of is not deleted
+            assert folded.pop(message.subject, None) is not None, message  # a deletion has an earlier event
         else:
-            there[message.subject] = message.xid
-    shown = [
+            folded[message.subject] = message.xid
+    xids = [
         each for each in {event.xid for event in events} if each.startswith("/schemagroups/") and "/notes/" not in each
     ]
-    living = {each for each in shown if registry.find(each) is not None}
+    living = {each for each in xids if registry.find(each) is not None}
     pruned = {event.xid for event in events if isinstance(event, EntityDeleted) and event.reason == "pruned"}
-    assert living <= set(there.values())
-    assert set(there.values()) - living <= pruned
+    assert living <= set(folded.values())
+    assert set(folded.values()) - living <= pruned

@@ -1,6 +1,6 @@
-"""What holds of the xRegistry events of any history, on both databases (EV-130 to EV-137).
+"""Properties of the xRegistry events of any history, on both databases (EV-130 to EV-137).
 
-The oracle compares what the API shows before and after each request, and shares no code with what recorded the change.
+The oracle compares the responses of the API before and after each request. It shares no code with the product.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.registries.requests import BASE, Registry, Request, serving
 __all__ = ["database"]
 
 Json = Any
-#: By xid, what the API shows of each entity; `/r/meta` is part of its Resource `/r`.
+#: The entities as returned by the API, by xid; `/r/meta` is part of its Resource `/r`.
 Snapshot = dict[str, dict[str, Json]]
 
 EXAMPLES = {"sqlite": 15, "postgresql": 3}
@@ -44,7 +44,7 @@ LEGAL = {
 
 @dataclass(frozen=True)
 class Moment:
-    """One request of a history, its events and the registry on both sides of it."""
+    """A request of a history, its events, and the registry before and after it."""
 
     step: Step
     before: Snapshot
@@ -53,22 +53,22 @@ class Moment:
 
 
 def events_are_the_difference_of_two_snapshots(moment: Moment) -> None:
-    # EV-133, EV-134: who changed is told of, with the names that differ, and nobody else, in the order of EV-77
-    there = [event for event in moment.events if not pruned_at_once(event, moment)]
-    passed = {str(xids.parent(event.subject)) for event in moment.events if event not in there}
-    assert [description_of(event) for event in there] == differences(moment.before, moment.after, passed), moment.step
+    # EV-133, EV-134: exactly the changed entities have events, with the names that differ, in the order of EV-77
+    visible = [event for event in moment.events if not pruned_at_once(event, moment)]
+    passed = {str(xids.parent(event.subject)) for event in moment.events if event not in visible}
+    assert [description_of(event) for event in visible] == differences(moment.before, moment.after, passed), moment.step
 
 
-def nothing_is_told_twice(moment: Moment) -> None:
-    # EV-70, EV-72, EV-130: one event of a type and subject, and one of created, updated and deleted
-    told = [(event.type, event.subject) for event in moment.events]
-    assert len(told) == len(set(told))
-    became = [event.subject for event in moment.events if not event.type.endswith(".deprecation")]
-    assert len(became) == len(set(became))
+def events_are_unique(moment: Moment) -> None:
+    # EV-70, EV-72, EV-130: one event for a type and subject, and only one of created, updated and deleted
+    reported = [(event.type, event.subject) for event in moment.events]
+    assert len(reported) == len(set(reported))
+    subjects = [event.subject for event in moment.events if not event.type.endswith(".deprecation")]
+    assert len(subjects) == len(set(subjects))
 
 
-def parents_are_told_of_their_members(moment: Moment) -> None:
-    # EV-66, EV-75, EV-132: who came to or went from a parent that stayed is an update of that parent
+def parents_are_updated_with_their_members(moment: Moment) -> None:
+    # EV-66, EV-75, EV-132: a creation or deletion below an existing parent is also an update of that parent
     updated = {event.subject for event in moment.events if event.type.endswith(".updated")}
     for event in moment.events:
         parent = xids.parent(event.subject)
@@ -78,7 +78,7 @@ def parents_are_told_of_their_members(moment: Moment) -> None:
 
 
 def names_and_subjects_are_legal(moment: Moment) -> None:
-    # EV-1, EV-2, EV-4, EV-5, EV-14, EV-137: one of fifteen types, with the subject that its shape says
+    # EV-1, EV-2, EV-4, EV-5, EV-14, EV-137: each event has one of fifteen types, and a subject that fits the type
     groups = types(moment.before) | types(moment.after)
     for event in moment.events:
         assert event.type.startswith("io.xregistry.") and event.type.removeprefix(PREFIX) in LEGAL
@@ -89,7 +89,7 @@ def names_and_subjects_are_legal(moment: Moment) -> None:
 
 
 def context_attributes_are_those_of_cloudevents(moment: Moment) -> None:
-    # EV-10 to EV-13, EV-15, EV-17 to EV-22, EV-35, EV-38 to EV-41: each event as JSON
+    # EV-10 to EV-13, EV-15, EV-17 to EV-22, EV-35, EV-38 to EV-41: the JSON form of each event
     for event in moment.events:
         whole = json.loads(event.json())
         lists = event.type.endswith((".updated", ".deprecation")) and "/model" not in event.subject
@@ -112,8 +112,8 @@ def context_attributes_are_those_of_cloudevents(moment: Moment) -> None:
 
 INVARIANTS: list[Callable[[Moment], None]] = [
     events_are_the_difference_of_two_snapshots,
-    nothing_is_told_twice,
-    parents_are_told_of_their_members,
+    events_are_unique,
+    parents_are_updated_with_their_members,
     names_and_subjects_are_legal,
     context_attributes_are_those_of_cloudevents,
 ]
@@ -139,18 +139,18 @@ async def follow(url: str, history: list[Step]) -> None:
             holds(moment)
         live += moment.events
         last = moment.after
-    # EV-136, EV-16: from position 0 the same comes again, ids, times and order included
+    # EV-136, EV-16: reading again from position 0 gives the same events, ids and times, in the same order
     assert event_messages(url) == live
-    # EV-15: no id comes twice; EV-78, EV-135: times never go back, and events of one interaction are together
+    # EV-15: ids are unique; EV-78, EV-135: times never decrease, and events of one interaction are together
     assert len({event.id for event in live}) == len(live)
     assert [event.time for event in live] == sorted(event.time for event in live)
     assert len({event.xregcorrelationid for event in live}) == len({event.time for event in live})
-    # EV-131: what was created and not deleted is what lives
+    # EV-131: the existing entities are those created and not deleted
     assert fold(live) == {xid for xid in last if entity_of(xid) in ("group", "resource", "version")}
 
 
 async def moments(url: str, history: list[Step]) -> AsyncIterator[Moment]:
-    """Each request of a history. What a registry is made with, before the first one, is told to nobody (EV-3)."""
+    """Each request of a history. The creation of the registry itself has no events (EV-3)."""
     async with serving(url) as registry:
         assert event_messages(url) == []
         before, count = await snapshot(registry), 0
@@ -158,7 +158,7 @@ async def moments(url: str, history: list[Step]) -> AsyncIterator[Moment]:
             await registry.ask(as_request(step))
             events = event_messages(url)[count:]
             after = await snapshot(registry)
-            assert event_messages(url)[count:] == events  # EV-7: reading is told to nobody
+            assert event_messages(url)[count:] == events  # EV-7: a read has no events
             yield Moment(step, before, events, after)
             before, count = after, count + len(events)
 
@@ -173,15 +173,15 @@ async def snapshot(registry: Registry) -> Snapshot:
 
 
 def differences(before: Snapshot, after: Snapshot, passed: set[str]) -> list[Description]:
-    """What two snapshots say that happened between them. passed: Resources with Versions that came and went (EV-65)."""
+    """The events that two snapshots imply. passed: Resources with a Version created and pruned in between (EV-65)."""
     return [
         event
         for subject in sorted(before.keys() | after.keys(), key=place)
-        for event in told_of(subject, before.get(subject), after.get(subject), subject in passed)
+        for event in expected_events(subject, before.get(subject), after.get(subject), subject in passed)
     ]
 
 
-def told_of(subject: str, was: Json, now: Json, passed: bool) -> Iterator[Description]:
+def expected_events(subject: str, was: Json, now: Json, passed: bool) -> Iterator[Description]:
     entity = entity_of(subject)
     if was is None or now is None:
         yield f"{entity}.{'created' if was is None else 'deleted'}", subject, None
@@ -198,8 +198,8 @@ def told_of(subject: str, was: Json, now: Json, passed: bool) -> Iterator[Descri
 
 
 def changed(entity: str, was: Json, now: Json) -> set[str]:
-    """The names that an `updated` has to list, none where there is to be no such event (EV-50 to EV-63)."""
-    names = moved(was, now) if entity == "resource" else differing(own(was), own(now))
+    """The names that an `updated` has to list; no name if there is no such event (EV-50 to EV-63)."""
+    names = changed_in_resource(was, now) if entity == "resource" else differing(own(was), own(now))
     names |= TOUCH if "epoch" in names else set()
     for plural in collections(was) & collections(now):
         if was[plural].keys() != now[plural].keys():
@@ -207,8 +207,8 @@ def changed(entity: str, was: Json, now: Json) -> set[str]:
     return names - {"isdefault"}
 
 
-def moved(was: Json, now: Json) -> set[str]:
-    """Names of a Resource: all of both default Versions where the pointer moved, and those of its meta (EV-60)."""
+def changed_in_resource(was: Json, now: Json) -> set[str]:
+    """The changed names of a Resource: of its meta, and all of both default Versions if the default changed (EV-60)."""
     old, new = own(was), own(now)
     names = differing(old, new) if was["versionid"] == now["versionid"] else old.keys() | new.keys()
     meta = {f"meta.{name}" for name in differing(was["meta"], now["meta"])}
@@ -216,7 +216,7 @@ def moved(was: Json, now: Json) -> set[str]:
 
 
 def own(entity: Json) -> Json:
-    """An entity's attributes without its collections, its URLs and, where it has none, its document."""
+    """An entity's attributes without its collections, its URLs, and an empty document."""
     below = {f"{plural}{end}" for plural in collections(entity) for end in ("", "url", "count")}
     plain = {name.removesuffix("base64"): value for name, value in entity.items() if value != "" and name not in below}
     return {name: value for name, value in plain.items() if name not in ("meta", "metaurl", "self")}
@@ -235,14 +235,14 @@ def deprecated(entity: Json) -> Json:
 
 
 def pruned_at_once(event: ChangeEvent, moment: Moment) -> bool:
-    # EV-73: created and gone within the request, a Version is told of once, and no snapshot has it
+    # EV-73: a Version created and pruned in one request has one event, and is in no snapshot
     gone = event.subject not in moment.before and event.subject not in moment.after
     assert not gone or event.type == "io.xregistry.version.deleted"
     return gone
 
 
 def types(snapshot: Snapshot) -> set[tuple[str, ...]]:
-    """The Group types of the model in force, and their Resource types: `("dirs",)`, `("dirs", "files")`."""
+    """The Group types of the present model, and their Resource types: `("dirs",)`, `("dirs", "files")`."""
     groups = snapshot["/model"]["groups"]
     return {(group,) for group in groups} | {
         (group, resource) for group in groups for resource in groups[group].get("resources", {})
@@ -250,7 +250,7 @@ def types(snapshot: Snapshot) -> set[tuple[str, ...]]:
 
 
 def fold(events: list[ChangeEvent]) -> set[str]:
-    """What lives after a stream of events, by nothing but `created` and `deleted`."""
+    """The entities that exist after a stream of events, derived only from `created` and `deleted`."""
     living: set[str] = set()
     for event in events:
         if event.type.endswith(".created"):

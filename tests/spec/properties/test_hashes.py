@@ -1,7 +1,7 @@
-"""Two registries that were asked the same have the same hashes and rows, whatever else one log holds in between.
+"""Two registries with the same requests have equal hashes and rows, although events have different positions.
 
-One of them, on SQLite, is asked nothing else; the other one's log has subscriptions in between, so that every event has
-another position there.
+One of them, on SQLite, gets no other requests. The other one also gets requests that create subscriptions, so that its
+log has further events in between.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.subscribing import BODY
 __all__ = ["database"]
 
 EXAMPLES: Final = {"sqlite": 15, "postgresql": 4}
-#: Seconds from one request of a history to the next one; what comes in between has a time of its own.
+#: Seconds between two requests of a history. Requests in between have their own times.
 PACE: Final = 10
 _SHOW: Final = Request("PATCH", "/capabilities", {"shortself": True})
 _POINTER: Final = "/dirs/b/files/f1"
@@ -46,7 +46,7 @@ _CREATIONS: Final = "SELECT stream, position FROM log WHERE topic = ?"
 
 
 class Turn(NamedTuple):
-    """A request that both registries get, after so many that only one of them does."""
+    """A request to both registries. before: number of requests to only one of them, before this request."""
 
     request: Request
     before: int
@@ -54,7 +54,7 @@ class Turn(NamedTuple):
 
 @st.composite
 def turns(draw: DrawFn) -> list[Turn]:
-    """Histories in which things come back."""
+    """Histories with restores and pointers."""
     requests = [_SHOW, *map(as_request, draw(histories(documents=True, most=14)))]
     for target in draw(st.lists(st.sampled_from((RESOURCES[0], None)), max_size=2)):
         requests.insert(draw(st.integers(2, len(requests))), Request("PATCH", f"{_POINTER}/meta", {"xref": target}))
@@ -67,7 +67,7 @@ def turns(draw: DrawFn) -> list[Turn]:
 
 
 def test_hashes_do_not_depend_on_positions(database: tuple[str, Callable[[], Any]]) -> None:
-    # SUB-112, ENT-42: equal entities have equal hashes, wherever in a log they came about, and short URLs lead to them
+    # SUB-112, ENT-42: equal entities have equal hashes at any positions of the log, and short URLs redirect to them
     kind, empty = database
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
@@ -75,13 +75,13 @@ def test_hashes_do_not_depend_on_positions(database: tuple[str, Callable[[], Any
     def run(history: list[Turn]) -> None:
         with TemporaryDirectory() as folder, empty() as other:
             one = f"sqlite:///{folder}/one.db"
-            asyncio.run(both(one, other, history))
+            asyncio.run(compare_registries(one, other, history))
             assert verified_rows(one) == verified_rows(other)
 
     run()
 
 
-async def both(one: str, other: str, history: list[Turn]) -> None:
+async def compare_registries(one: str, other: str, history: list[Turn]) -> None:
     async with serving(one) as alone, serving(other) as among:
         for number, turn in enumerate(history, 1):
             for count in range(turn.before):
@@ -90,25 +90,25 @@ async def both(one: str, other: str, history: list[Turn]) -> None:
             answers = [await at(PACE * number, registry, turn.request) for registry in (alone, among)]
             assert answers[0] == answers[1], turn
         for registry in (alone, among):
-            await short_urls_lead_back(registry)
+            await check_short_urls(registry)
 
 
 async def at(seconds: int, registry: Registry, request: Request) -> tuple[int, bytes]:
-    """The status that a request has at a moment, and the state hash after it."""
+    """The status of the response to a request at a moment, and the state hash after it."""
     registry.moment.number = seconds
     status = (await registry.send(request)).status
     assert status < 500, request
     return status, json.loads((await registry.send(Request("GET", "/-/log/head"))).content)["state"]
 
 
-async def short_urls_lead_back(registry: Registry) -> None:
+async def check_short_urls(registry: Registry) -> None:
     for entity in entities(json.loads((await registry.send(Request("GET", "/?inline=*"))).content)):
         answer = await registry.send(Request("GET", entity["shortself"].removeprefix(BASE)))
         assert (answer.status, answer.headers.get("location")) == (308, entity["self"].removesuffix("$details")), entity
 
 
 def verified_rows(url: str) -> list[tuple[Any, ...]]:
-    """The rows of present and past without their positions, once these are what the log says."""
+    """The rows of the present and the past without positions. Verifies the log, the rows and their positions."""
     with closing(Store(url)) as store, store.engine.connect() as connection:
         assert [*verify_log(store), *verify_row_hashes(store), *verify_history(store)] == []
         db = databases.database_of(connection)

@@ -1,18 +1,19 @@
-"""Two registries that differ only in what a caller may not see give this caller the same answers, byte for byte.
+"""Two registries that differ only in entities hidden from a caller give this caller equal responses, byte for byte.
 
-A history has shared steps, which both registries take, and hidden ones: for these each registry draws requests of its
-own, to Groups that the caller does not see. After a hidden step the registry that lags behind gets further hidden
-writes (`_Pair.level`), until both have as many events, ids of schemas and updates of the Registry. All Groups count for
-its `epoch` and `modifiedat`, which every caller reads (ACC-72). So positions, times, tags, cursors and ids need no
-exception, and everything in the answers is compared but for
+A history has shared steps, which both registries execute, and hidden steps. In a hidden step each registry gets other
+requests, to Groups that the caller may not read. After it the registry with fewer events gets further hidden writes
+(`_Pair.level`), until both have the same number of events, ids of schemas and updates of the Registry. All Groups count
+for its `epoch` and `modifiedat`, which every caller may read (ACC-72). So positions, times, tags, cursors and ids are
+equal, and everything in the responses is compared, except
 
 - `X-Request-Id`, which is random;
-- moments inside a hidden step, where one registry is further than the other;
-- what a visible Resource shows of a hidden one by `xref`, because reading follows it (ACC-81): no visible one has such;
-- whether a URI is taken by a hidden definition, because URIs are unique in all of a registry (LEG-606): hidden and
-  visible definitions of the older APIs have different ones;
-- subscriptions of the caller, whose ids are random: only others' subscriptions are made;
-- metrics, of which the caller gets 403 (ACC-77).
+- moments inside a hidden step, where the registries have different states;
+- what a visible Resource returns of a hidden one by `xref`, because a read follows it (ACC-81): no visible Resource has
+  such an `xref`;
+- whether a hidden definition uses a URI, because URIs are unique in a registry (LEG-606): hidden and visible
+  definitions of the legacy APIs have different URIs;
+- subscriptions of the caller, whose ids are random: only other callers create subscriptions;
+- metrics, for which the caller gets 403 (ACC-77).
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from tests.support.registries.in_process import BASE, Api, create, serving
 from tests.support.search_index import index_writer, write_pending
 from tests.support.stores import schema_of
 
-#: Examples of a thorough run, each with 35 to 50 steps.
+#: Numbers of examples in a thorough run. Each example has 35 to 50 steps.
 EXAMPLES: Final = {"sqlite": 120, "postgresql": 8}
 STEPS: Final = (35, 50)
-#: GET requests after a history, for each route, and the most pages that are followed.
+#: Number of GET requests for each route after a history, and maximum number of pages that are read.
 READS_PER_ROUTE: Final = 3
 MAX_PAGES: Final = 4
 ASOF: Final = "?asof="
@@ -65,8 +66,8 @@ WRITABLE, READABLE, HIDDEN = ("seen", "seen-2"), ("open-1",), ("shut", "seem", "
 #: A hidden Group that both registries always have.
 PADDING: Final = "padding"
 PLURALS: Final = ("schemagroups", "messagegroups", "endpoints")
-#: Schemas that a visible subject has from the beginning, so that hidden ones can share them and their ids; and those
-#: that only hidden or only visible ones have.
+#: Schemas that a visible subject has from the beginning, so that hidden subjects can share them and their ids; and
+#: schemas that only hidden or only visible subjects have.
 SHARED, ONLY_HIDDEN, ONLY_SEEN = (
     tuple(f'{{"type":"enum","name":"E","symbols":["{name}{number}"]}}' for number in range(2))
     for name in ("SHARED", "SHUT", "SEEN")
@@ -74,7 +75,7 @@ SHARED, ONLY_HIDDEN, ONLY_SEEN = (
 TEXTS: Final = ("ada", "bob", "shut", "seen")
 FORMATS: Final = ("Avro/1.12.0", "Own/1", "JsonSchema/draft-07")
 
-#: What the log shows and is random otherwise.
+#: Values in the log that would be random otherwise.
 PORTS: Final = {"new_salt": lambda: "salt"}
 
 QUERIES: Final = (
@@ -104,7 +105,7 @@ ACCEPT: Final = (*["*/*"] * 4, "application/x-ndjson", EVENT_STREAM, "applicatio
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A write. by: the token."""
+    """A write. by: the name of the token."""
 
     method: str
     path: str
@@ -114,14 +115,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A step that each registry takes in its own way."""
+    """A step with different writes for each registry. own: the writes of the first and of the second registry."""
 
     own: tuple[tuple[Call, ...], tuple[Call, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """A write to a visible and to a hidden Group at once. own: texts for the hidden one."""
+    """A write to a visible and a hidden Group in one request. own: texts for the hidden Group of each registry."""
 
     text: str
     own: tuple[str, str]
@@ -131,7 +132,7 @@ Step = Call | Hidden | Mixed
 
 
 def calls(groups: Sequence[str], schemas: Sequence[str], by: str, pointers_to: Sequence[str]) -> SearchStrategy[Call]:
-    """Writes to some Groups through each API. pointers_to: Groups to which an `xref` may lead."""
+    """Writes to some Groups through each API. pointers_to: Groups to which an `xref` may point."""
     group, plural, id = st.sampled_from(groups), st.sampled_from(PLURALS), st.sampled_from(("one", "two", "three"))
     any_group, text = st.sampled_from((*WRITABLE, *READABLE, *HIDDEN)), st.sampled_from(TEXTS)
     own = st.fixed_dictionaries({}, optional={"name": text, "labels": st.fixed_dictionaries({"stage": text})})
@@ -251,7 +252,7 @@ STEP: Final[SearchStrategy[Step]] = st.one_of(
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> tuple[str, Callable[[], AbstractContextManager[str]]]:
-    """The kind of a database, and what makes an empty one."""
+    """The kind of a database, and a function that creates an empty one."""
     if request.param == "sqlite":
         return request.param, temporary_sqlite
     server = request.getfixturevalue("postgres_server")
@@ -264,7 +265,7 @@ def test_what_is_hidden_changes_no_answer(database: tuple[str, Callable[[], Abst
     # ACC-71 to ACC-76, ACC-78, ACC-80, ACC-82
     kind, new_store = database
 
-    # Without shrinking, which takes longer than to look at the first example.
+    # Without shrinking, which would take longer than reading the first failing example.
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED, database=None, phases=[Phase.generate])
     @given(st.lists(STEP, min_size=STEPS[0], max_size=STEPS[1]), st.integers(0, 2**32))
     def run(history: list[Step], seed: int) -> None:
@@ -282,7 +283,7 @@ def test_what_is_hidden_changes_no_answer(database: tuple[str, Callable[[], Abst
 
 @dataclass
 class _Pair:
-    """Two registries, with the positions at the ends of their steps, at which they agree."""
+    """Two registries. ends: the positions at the ends of steps, which are equal in both."""
 
     apis: tuple[Api, Api]
     engines: tuple[Engine, Engine]
@@ -293,7 +294,7 @@ class _Pair:
     paddings: Iterator[int] = field(default_factory=count)
 
     def take(self, step: Step) -> None:
-        """One step. Raises: AssertionError if the caller gets different answers to its own write."""
+        """Executes a step. Raises: AssertionError if the caller gets different responses to its own write."""
         number = next(self.numbers)
         for api in self.apis:
             api.now = MIDNIGHT + timedelta(seconds=number)
@@ -314,7 +315,7 @@ class _Pair:
             write_pending(index)
 
     def _at_an_end(self, call: Call) -> Call:
-        """A call about a moment, which becomes the end of a step: inside a hidden step the registries differ."""
+        """A call with its moment, if any, moved to the end of a step: inside a hidden step the registries differ."""
         path, mark, moment = call.path.partition(ASOF)
         if not mark:
             return call
@@ -324,7 +325,7 @@ class _Pair:
     def _send_both(self, number: int, first: Call, second: Call) -> None:
         for api in self.apis:
             self._name_ids(api, f"s{number}")
-        answers = [_said(_send(api, call)) for api, call in zip(self.apis, (first, second), strict=True)]
+        answers = [_comparable(_send(api, call)) for api, call in zip(self.apis, (first, second), strict=True)]
         if first.by == "part":
             assert answers[0] == answers[1], first
 
@@ -333,7 +334,7 @@ class _Pair:
         self.ids.append(f"{start}-1")
 
     def level(self) -> None:
-        """Writes to hidden Groups of the registry that lags behind, until both have equal numbers."""
+        """Writes to hidden Groups of the registry with fewer ids, updates or events, until the numbers are equal."""
         while lagging := self._lagging(self._highest_ids()):
             number = next(self.paddings)
             schema = {"schema": f'{{"type":"enum","name":"P","symbols":["P{number}"]}}'}
@@ -348,7 +349,7 @@ class _Pair:
         return None if first == second else self.apis[first > second]
 
     def _highest_ids(self) -> list[int]:
-        """The highest id of a schema that each registry has ever given."""
+        """The highest schema id that each registry has ever assigned."""
         found = []
         for engine in self.engines:
             with engine.connect() as connection:
@@ -414,7 +415,7 @@ def by(token: str, **headers: str) -> dict[str, str]:
 
 
 class _Reads:
-    """GET requests of the caller, drawn at random over all routes. found: those that were answered with 200."""
+    """Random GET requests of the caller to all routes. found: the paths of those with status 200."""
 
     def __init__(self, pair: _Pair, random: Random) -> None:
         self._pair = pair
@@ -426,12 +427,12 @@ class _Reads:
         return self._random.choice(self.routes)
 
     def compare(self, route: GetRoute, when: str) -> None:
-        """Checks that one request to a route has the same answer in both registries, with its next pages."""
+        """Checks that both registries give equal responses to a request to a route, and for its next pages."""
         values = {name: [self._random.choice(some)] for name, some in self._values().items()}
         query = self._random.choice(route.queries(QUERIES)).replace("{}", str(self._random.choice(self._pair.ends)))
         path = next(route.paths(values)) + (f"?{query}" if query else "")
         accept = self._random.choice(ACCEPT)
-        if accept == EVENT_STREAM:  # endless, but for a limit
+        if accept == EVENT_STREAM:  # endless without a limit
             events = self._count_events(path) if "wait" in route.query and "limit" not in query else 0
             path, accept = (f"{path}{'&' if query else '?'}limit={events}", accept) if events else (path, "*/*")
         for _ in range(MAX_PAGES):
@@ -455,7 +456,7 @@ class _Reads:
         return api.send("GET", path, **by("part", accept=accept))
 
     def _values(self) -> dict[str, list[str]]:
-        """What stands in paths for each of their parameters."""
+        """Values for each parameter in paths."""
         groups, members = (
             [*WRITABLE, *READABLE, *HIDDEN, "default", "seen-old", "shut-old", "none"],
             ["one", "two", "three", "pointer"],
@@ -496,15 +497,15 @@ class _Reads:
 KINDS: Final = (("schemagroups", "schemas"), ("messagegroups", "messages"), ("endpoints", "messages"))
 
 
-def _said(answer: httpx.Response) -> tuple[int, list[tuple[str, str]], bytes]:
-    """All that an answer says, but for the number that each request gets."""
+def _comparable(answer: httpx.Response) -> tuple[int, list[tuple[str, str]], bytes]:
+    """A response without the id of the request."""
     headers = [(name, value) for name, value in answer.headers.items() if name != "x-request-id"]
     return answer.status_code, headers, answer.content
 
 
 def _difference(first: httpx.Response, second: httpx.Response) -> str | None:
-    """Where two answers begin to differ; None if they do not."""
-    texts = [repr(_said(answer)) for answer in (first, second)]
+    """The first difference between two responses; None if they are equal."""
+    texts = [repr(_comparable(answer)) for answer in (first, second)]
     if texts[0] == texts[1]:
         return None
     same = next((n for n, pair in enumerate(zip(*texts, strict=False)) if len(set(pair)) > 1), min(map(len, texts)))

@@ -1,6 +1,6 @@
-"""What holds after every step of any history, decided in memory (P-1 to P-4, P-12, P-14), and of header values (P-13).
+"""Invariants after every step of any history, in memory (P-1 to P-4, P-12, P-14), and of header values (P-13).
 
-The oracles here work the rules out again from what an entity shows, so they share no code with what they check.
+The oracles evaluate the rules from the attributes of entities, and share no code with the product.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=l
 
 @dataclass(frozen=True)
 class Moment:
-    """One step of a history and the registry on both sides of it. decision: None where the step was refused."""
+    """A step of a history, and the registry before and after it. decision: None if the step was refused."""
 
     step: Step
     before: dict[str, Entity]
@@ -44,19 +44,19 @@ class Moment:
 
 
 def every_resource_points_at_its_default(moment: Moment) -> None:
-    # P-1: at least one Version, exactly one of them the default, and it is the one that meta names
+    # P-1: a Resource has at least one Version, and exactly one default, which meta names
     for resource, versions in resources(moment.registry):
-        shown = resource.attributes
+        attributes = resource.attributes
         assert versions, resource.xid
-        assert shown["versionscount"] == len(versions)
-        assert [id for id, version in versions.items() if version.attributes["isdefault"]] == [shown["versionid"]]
-        assert shown["meta"]["defaultversionid"] == shown["versionid"]
-        default = versions[shown["versionid"]].attributes
-        assert {name: value for name, value in shown.items() if name not in ("meta", "versionscount")} == default
+        assert attributes["versionscount"] == len(versions)
+        assert [id for id, version in versions.items() if version.attributes["isdefault"]] == [attributes["versionid"]]
+        assert attributes["meta"]["defaultversionid"] == attributes["versionid"]
+        default = versions[attributes["versionid"]].attributes
+        assert {name: value for name, value in attributes.items() if name not in ("meta", "versionscount")} == default
 
 
 def ancestors_form_a_forest(moment: Moment) -> None:
-    # P-2: an ancestor is a sibling or the Version itself, there is no circle, and one root where the type says so
+    # P-2: an ancestor is a sibling or the Version itself, there is no cycle, and one root if the type requires it
     for resource, versions in resources(moment.registry):
         ancestors = {id: version.attributes["ancestorid"] for id, version in versions.items()}
         assert set(ancestors.values()) <= set(ancestors), resource.xid
@@ -71,7 +71,7 @@ def ancestors_form_a_forest(moment: Moment) -> None:
 
 
 def a_default_that_is_not_sticky_is_the_newest(moment: Moment) -> None:
-    # P-3: without stickiness the default is the newest by the type's version mode
+    # P-3: a default that is not sticky is the newest Version in the version mode of the type
     for resource, versions in resources(moment.registry):
         if not resource.attributes["meta"]["defaultversionsticky"]:
             mode = resource_type(moment.registry, resource).versionmode
@@ -87,18 +87,18 @@ def no_more_versions_than_the_type_allows(moment: Moment) -> None:
 
 
 def epochs_only_grow(moment: Moment) -> None:
-    # P-4: a living entity's epoch never falls and grows with each write to it
+    # P-4: the epoch of an existing entity never decreases, and each write to it increases it
     before, after = moment.before, moment.after
     for key in before.keys() & after.keys():
         assert after[key].epoch >= before[key].epoch, key
     for xid in moment.decision.processed if moment.decision else ():
-        key = written(xid, before)
+        key = written_stream(xid, before)
         if key in before and key in after:
             assert after[key].epoch > before[key].epoch, xid
 
 
 def a_refusal_leaves_no_trace(moment: Moment) -> None:
-    # P-4, P-15/40: what is refused changes nothing
+    # P-4, P-15/40: a refused request changes nothing
     if moment.decision is None:
         assert moment.after == moment.before
 
@@ -121,7 +121,7 @@ def what_changed_has_one_event(moment: Moment) -> None:
 
 
 def counts_are_sizes(moment: Moment) -> None:
-    # P-5: every count is the number of entities that are there
+    # P-5: every count is the number of existing entities
     after = moment.after.values()
     for entity in after:
         for name, value in entity.attributes.items():
@@ -132,7 +132,7 @@ def counts_are_sizes(moment: Moment) -> None:
 
 
 def stored_entities_satisfy_the_model(moment: Moment) -> None:
-    # P-12: after a model change every entity passes an empty PATCH, which validates it as a whole
+    # P-12: after a model change an empty PATCH, which validates the whole entity, succeeds for every entity
     if moment.decision is None or moment.step.path != "/modelsource":
         return
     for entity in moment.after.values():
@@ -170,36 +170,36 @@ def test_what_holds_after_every_step(history: list[Step]) -> None:
 @FEW
 @given(histories(documents=True))
 def test_the_log_alone_gives_the_registry_again(history: list[Step]) -> None:
-    # P-14: events written to bytes, read back and folded give the same entities, to the order of their members
+    # P-14: events that are serialized, read and folded give the same entities, with the same order of members
     registry = MemoryRegistry()
     for _ in run(registry, history):
         pass
     mapper = EventMapper()
     replayed = [mapper.to_domain_event(mapper.to_stored_event(event)) for event in registry.log]
-    again = MemoryWorld(replayed)
-    assert [repr(entity) for entity in again.entities()] == [repr(entity) for entity in registry.world.entities()]
+    refolded = MemoryWorld(replayed)
+    assert [repr(entity) for entity in refolded.entities()] == [repr(entity) for entity in registry.world.entities()]
     for name in {*alive(registry), *(event.stream for event in registry.log)}:
-        assert again.revision(name) == registry.world.revision(name)
+        assert refolded.revision(name) == registry.world.revision(name)
 
 
 @FEW
 @given(TEXTS)
 def test_a_header_value_comes_back_as_it_went(value: str) -> None:
-    # P-13, HTTP-60, HTTP-61: encoding and decoding a header value is the identity, and what travels is plain ASCII
-    travelling = encode(value)
-    assert decode(travelling) == value
-    assert re.fullmatch(r"(?:[!#$&-~]|%[0-9A-F]{2})*", travelling)
+    # P-13, HTTP-60, HTTP-61: decoding an encoded header value gives the value, and the encoded form is plain ASCII
+    encoded = encode(value)
+    assert decode(encoded) == value
+    assert re.fullmatch(r"(?:[!#$&-~]|%[0-9A-F]{2})*", encoded)
 
 
 @FEW
 @given(st.text(alphabet=st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters='"%')))
 def test_printable_ascii_is_not_encoded(value: str) -> None:
-    # HTTP-60: nothing is encoded that need not be
+    # HTTP-60: characters that need no encoding are not encoded
     assert encode(value) == value
 
 
 def moments(history: list[Step]) -> Iterator[Moment]:
-    """Each step of a history, while the registry stands right behind it."""
+    """Yields each step of a history, with the registry in its state after that step."""
     yield from run(MemoryRegistry(), history)
 
 
@@ -214,7 +214,7 @@ def run(registry: MemoryRegistry, history: list[Step]) -> Iterator[Moment]:
 
 
 def alive(registry: MemoryRegistry) -> dict[str, Entity]:
-    """Every living entity by its stream."""
+    """Every existing entity by its stream."""
     return {xids.stream(entity.xid): entity for entity in registry.world.entities()}
 
 
@@ -234,7 +234,7 @@ def resource_type(registry: MemoryRegistry, resource: Entity) -> Any:
 
 
 def definition(registry: MemoryRegistry, entity: Entity) -> dict[str, Any]:
-    """The attribute definitions of a Version's level, none for other entities."""
+    """The attribute definitions of a Version; none for other entities."""
     if entity.type.count(".") != 2:
         return {}
     group, plural, _ = entity.type.split(".")
@@ -243,8 +243,8 @@ def definition(registry: MemoryRegistry, entity: Entity) -> dict[str, Any]:
     return found
 
 
-def written(xid: str, before: dict[str, Entity]) -> str:
-    """The stream of the entity whose epoch a write of an xid moves: a Resource's own attributes are a Version's."""
+def written_stream(xid: str, before: dict[str, Entity]) -> str:
+    """The stream of the entity whose epoch a write to an xid increases: for a Resource, its default Version."""
     key = xids.stream(xid)
     if key.endswith("/meta"):
         return key.removesuffix("/meta")
@@ -262,14 +262,18 @@ def ends_in_a_root(id: str, ancestors: dict[str, str]) -> bool:
 
 
 def in_order(mode: str, versions: dict[str, Entity]) -> list[str]:
-    """Versionids from the oldest to the newest; in `manual` mode only those that nobody descends from."""
+    """Versionids from the oldest to the newest; in `manual` mode only those of Versions without descendants."""
     attributes = {id: version.attributes for id, version in versions.items()}
     if mode == "semver":
-        # Ids from before the type was in this mode need not be semantic versions; those come first.
+        # Ids from before a change to this mode may be no semantic versions; those come first.
         return sorted(versions, key=lambda id: (VERSIONS.index(id) if id in VERSIONS else -1, id.lower()))
     if mode == "modifiedat":
         return sorted(versions, key=lambda id: (instant(versions[id].private["ordered"]), id.lower()))
-    named = {shown["ancestorid"] for id, shown in attributes.items() if shown["ancestorid"] != id}
+    named = {
+        version_attributes["ancestorid"]
+        for id, version_attributes in attributes.items()
+        if version_attributes["ancestorid"] != id
+    }
     leaves = [id for id in versions if mode != "manual" or id not in named]
     return sorted(leaves, key=lambda id: (instant(attributes[id]["createdat"]), id.lower()))
 

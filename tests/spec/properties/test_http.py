@@ -1,4 +1,4 @@
-"""What any history leaves behind, asked over HTTP (P-5 to P-9, P-13, P-14), and writes at the same time (TRAP-7)."""
+"""The state after any history, read over HTTP (P-5 to P-9, P-13, P-14), and concurrent writes (TRAP-7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["database"]
 
 Json = Any
 Holds = Callable[[Registry, str], Awaitable[None]]
-#: What a Resource shows of its own; the rest is its default Version's.
+#: Attributes of a Resource itself; the others are those of its default Version.
 OF_RESOURCE = {"fileid", "noteid", "xid", "meta", "versions", "versionscount"}
 EXAMPLES = {"sqlite": 20, "postgresql": 4}
 
@@ -48,16 +48,16 @@ async def check_history(url: str, history: list[Step]) -> None:
 
 
 async def counts_are_sizes(registry: Registry, url: str) -> None:
-    # P-5: a count is the number of members behind its URL, and of those inlined beside it
+    # P-5: a count is the number of members at its URL, and of the inlined members
     for entity in entities(await read(registry, "/?inline")):
         for name in [name for name in entity if name.endswith("count")]:
             collection = name.removesuffix("count")
-            there = await read(registry, entity[collection + "url"])
-            assert entity[name] == len(there) == len(entity[collection])
+            members = await read(registry, entity[collection + "url"])
+            assert entity[name] == len(members) == len(entity[collection])
 
 
 async def urls_lead_somewhere(registry: Registry, url: str) -> None:
-    # P-6, P-7: every URL in an answer can be read, and `self` gives the very entity, with all that is inlined in it
+    # P-6, P-7: every URL in a response can be read, and `self` returns the entity with its inlined collections
     for entity in entities(await read(registry, "/?inline")):
         assert await read(registry, entity["self"] + "?inline") == entity
         for name in [name for name in entity if name.endswith("url") and name != "fileurl"]:
@@ -67,18 +67,18 @@ async def urls_lead_somewhere(registry: Registry, url: str) -> None:
 
 
 async def the_document_view_says_the_same(registry: Registry, url: str) -> None:
-    # P-9, SER-2: the document view is the API view with pointers for URLs, and each pointer leads to what it names
-    shown, document = await read(registry, "/?inline"), await read(registry, "/?doc&inline")
-    assert without_urls(document) == without_urls(bare(shown))
+    # P-9, SER-2: the document view is the API view with pointers for URLs, and each pointer resolves to its entity
+    api_view, document = await read(registry, "/?inline"), await read(registry, "/?doc&inline")
+    assert without_urls(document) == without_urls(without_default_attributes(api_view))
     for entity in entities(document):
-        assert pointed(document, entity["self"]) is entity
+        assert resolved(document, entity["self"]) is entity
         for name, value in entity.items():
             if name.endswith("url") and name != "fileurl":
-                assert pointed(document, value) is not None
+                assert resolved(document, value) is not None
 
 
 async def the_log_gives_the_same_answers(registry: Registry, url: str) -> None:
-    # P-14: a read model made anew from the log answers byte for byte as before
+    # P-14: a rebuilt read model gives the same responses, byte for byte
     paths = ("/?inline=*,model,modelsource,capabilities", "/export", "/dirs?inline=files.versions")
     before = [(await registry.ask(Request("GET", path))).content for path in paths]
     store = Store(url)
@@ -90,7 +90,7 @@ async def the_log_gives_the_same_answers(registry: Registry, url: str) -> None:
 
 
 async def what_is_read_can_be_put_back(registry: Registry, url: str) -> None:
-    # P-8: PUT of what GET gave changes the epoch and modifiedat, and nothing else
+    # P-8: a PUT of the body of a GET changes only the epoch and modifiedat
     model = await read(registry, "/model")
     for entity in entities(await read(registry, "/?inline")):
         if follows_writes(entity["xid"], model):
@@ -115,7 +115,7 @@ PROPERTIES: list[Holds] = [
 @settings(max_examples=examples(60), **UNHURRIED)
 @given(st.lists(TEXTS.filter(lambda value: value != "null"), min_size=1, max_size=8))
 def test_any_text_travels_in_a_header(values: list[str]) -> None:
-    # P-13: what a header brings is what JSON shows, and what a header shows again
+    # P-13: the value of a request header is returned in JSON, and in a response header
     async def run(url: str) -> None:
         async with serving(
             url, {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
@@ -131,22 +131,22 @@ def test_any_text_travels_in_a_header(values: list[str]) -> None:
 
 
 def test_one_of_many_writes_with_the_same_epoch_wins(database: tuple[str, Callable[[], Any]]) -> None:
-    # TRAP-7: the check of an epoch and the write happen together
+    # TRAP-7: the check of an epoch and the write are atomic
     async def run(url: str) -> None:
         async with serving(url, {"groups": {"dirs": {"singular": "dir"}}}) as registry:
             await registry.send(Request("PUT", "/dirs/d", {}))
             racing = [registry.send(Request("PATCH", "/dirs/d", {"epoch": 1, "name": str(n)})) for n in range(8)]
             answers = await asyncio.gather(*racing)
             assert sorted(answer.status for answer in answers) == [200, *[400] * 7]
-            won = next(json.loads(answer.content)["name"] for answer in answers if answer.status == 200)
-            assert (await read(registry, "/dirs/d"))["name"] == won
+            winner = next(json.loads(answer.content)["name"] for answer in answers if answer.status == 200)
+            assert (await read(registry, "/dirs/d"))["name"] == winner
 
     with database[1]() as url:
         asyncio.run(run(url))
 
 
 def test_versions_made_at_once_are_numbered_one_by_one(database: tuple[str, Callable[[], Any]]) -> None:
-    # TRAP-7, ENT-75: no two writers get the same version id, and none is left out
+    # TRAP-7, ENT-75: concurrent writers get different Version ids, without gaps
     async def run(url: str) -> None:
         source = {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}}
         async with serving(url, source) as registry:
@@ -164,7 +164,7 @@ async def read(registry: Registry, url: str) -> Json:
 
 
 def entities(tree: Json) -> Iterator[dict[str, Json]]:
-    """Every entity of a tree, outermost first: what has an xid."""
+    """Every entity of a tree, which is every object with an xid; parents first."""
     if isinstance(tree, dict):
         if "xid" in tree:
             yield tree
@@ -172,12 +172,14 @@ def entities(tree: Json) -> Iterator[dict[str, Json]]:
             yield from entities(value)
 
 
-def bare(tree: Json) -> Json:
-    """A tree without what the document view leaves to the default Versions (a Resource's own attributes stay)."""
+def without_default_attributes(tree: Json) -> Json:
+    """A tree without the attributes of default Versions in Resources, which the document view omits."""
     if not isinstance(tree, dict):
         return tree
     resource = "versions" in tree
-    return {name: bare(value) for name, value in tree.items() if not resource or name in OF_RESOURCE}
+    return {
+        name: without_default_attributes(value) for name, value in tree.items() if not resource or name in OF_RESOURCE
+    }
 
 
 def without_urls(tree: Json) -> Json:
@@ -186,8 +188,8 @@ def without_urls(tree: Json) -> Json:
     return {name: without_urls(value) for name, value in tree.items() if name != "self" and not name.endswith("url")}
 
 
-def pointed(document: Json, pointer: str) -> Json:
-    """What a JSON pointer in a fragment leads to."""
+def resolved(document: Json, pointer: str) -> Json:
+    """The target of a JSON pointer in a fragment."""
     assert pointer.startswith("#/"), pointer
     for step in pointer[2:].split("/") if pointer != "#/" else ():
         document = document[step.replace("~1", "/").replace("~0", "~")]
@@ -195,7 +197,7 @@ def pointed(document: Json, pointer: str) -> Json:
 
 
 def follows_writes(xid: str, model: Json) -> bool:
-    """Whether a write changes more of an entity by itself: the order of Versions that follows `modifiedat`."""
+    """Whether a write can change further attributes: with the version mode `modifiedat` it reorders Versions."""
     parts = xid.split("/")
     if len(parts) < 5:
         return False

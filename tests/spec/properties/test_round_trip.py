@@ -1,4 +1,4 @@
-"""The export of one registry gives an equal registry on any database (P-15/37)."""
+"""An export imported into another registry gives an equal registry, on any database (P-15/37)."""
 
 from __future__ import annotations
 
@@ -43,28 +43,30 @@ STORY = [
 
 @pytest.mark.parametrize("upwards", [True, False], ids=["to PostgreSQL", "to SQLite"])
 def test_export_makes_the_same_registry(sqlite_url: str, postgres_url: str, upwards: bool) -> None:
-    # P-15/37: an export put into an empty registry gives the same trees, but for epochs and URLs
+    # P-15/37: an export imported into an empty registry gives the same trees, except for epochs
     first, second = (sqlite_url, postgres_url) if upwards else (postgres_url, sqlite_url)
-    exported, imported = asyncio.run(_carried(first, second, "/export", Request("PUT", "/?ignore=id,epoch")))
-    assert _timeless(imported) == _timeless(exported)
+    exported, imported = asyncio.run(_transferred(first, second, "/export", Request("PUT", "/?ignore=id,epoch")))
+    assert _without_epochs(imported) == _without_epochs(exported)
 
 
 def test_collections_make_the_same_groups(sqlite_url: str, postgres_url: str) -> None:
-    # P-15/37: all collections posted to a registry of the same model give the same Groups
-    exported, imported = asyncio.run(_carried(sqlite_url, postgres_url, "/?collections", Request("POST", "/"), MODEL))
-    assert _timeless(imported) == _timeless(exported)
+    # P-15/37: all collections posted to a registry with the same model give the same Groups
+    exported, imported = asyncio.run(
+        _transferred(sqlite_url, postgres_url, "/?collections", Request("POST", "/"), MODEL)
+    )
+    assert _without_epochs(imported) == _without_epochs(exported)
 
 
-async def _carried(first: str, second: str, path: str, into: Request, model: Any = None) -> tuple[Any, Any]:
-    """What a path of a registry says, and what it says of the one made from it."""
+async def _transferred(first: str, second: str, path: str, into: Request, model: Any = None) -> tuple[Any, Any]:
+    """The response of a registry for a path, and that of a registry into which the first response was imported."""
     async with serving(first, MODEL) as source, serving(second, model) as target:
         for request in STORY:
             answer = await source.ask(request)
             assert 200 <= answer.status < 300, (request, answer)
-        said = await _read(source, path)
-        answer = await target.ask(into._replace(body=said))
+        content = await _read(source, path)
+        answer = await target.ask(into._replace(body=content))
         assert answer.status == 200, answer
-        return json.loads(said), json.loads(await _read(target, path))
+        return json.loads(content), json.loads(await _read(target, path))
 
 
 async def _read(registry: Registry, path: str) -> bytes:
@@ -73,10 +75,10 @@ async def _read(registry: Registry, path: str) -> bytes:
     return answer.content
 
 
-def _timeless(value: Any) -> Any:
-    """The same without epochs."""
+def _without_epochs(value: Any) -> Any:
+    """A value without epochs."""
     if isinstance(value, list):
-        return [_timeless(item) for item in value]
+        return [_without_epochs(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: _timeless(inner) for name, inner in value.items() if name != "epoch"}
+    return {name: _without_epochs(inner) for name, inner in value.items() if name != "epoch"}

@@ -1,1 +1,1 @@
-"""Schemas evolved by what the formats' own projects publish."""
+"""Evolution of schemas, tested with documents that the projects of the formats publish."""

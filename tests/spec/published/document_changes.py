@@ -1,6 +1,6 @@
-"""What becomes of a published document, by program: each change, and which readers can live with it (SC-36).
+"""Generates changes of a published document, and states with which readers each is compatible (SC-36).
 
-Changes are made where a document of any project has something to change, and each leaves the rest as it is published.
+Each change is small and can be made in documents of any project.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NAME: Final = "annals_member"
 
 
 class Change(NamedTuple):
-    """A document made of a published one.
+    """A document derived from a published one.
 
-    allowed: `B` where it reads what was written with the published one, `F` where that one reads what is written with
-    it. rule: what is told where that is not so, backward and forward; one for both, where they are the same.
+    allowed: contains `B` if the change is backward compatible, and `F` if it is forward compatible. rules: the rules
+    that an incompatible change breaks, backward and forward.
     """
 
     what: str
@@ -31,12 +31,12 @@ class Change(NamedTuple):
 
 
 def changes(format: str, document: bytes) -> list[Change]:
-    """All that the program can do with a document."""
+    """All changes of a document."""
     return list(_KINDS[format.partition("/")[0].lower()](document.decode("utf-8-sig")))
 
 
 def broken(format: str, document: bytes) -> bytes:
-    """A document that is none any more: its last bracket does not close; of OpenAPI, what has to be there is not."""
+    """An invalid document: its last bracket is missing, or for OpenAPI a required member."""
     if format.startswith("OpenAPI"):
         return document.replace(b'"info"', b'"x-info"', 1).replace(b"\ninfo:", b"\nx-info:", 1)
     return document[: document.rindex(b"</" if format.startswith("XSD") else b"}")]
@@ -62,12 +62,12 @@ def _avro(text: str) -> Iterator[Change]:
     other = {name: value for name, value in last.items() if name != "default"}
     other |= {"type": {"type": "fixed", "name": "AnnalsFixed", "size": 3}}
     yield Change("the last field of another type", fields([*kept, other]), "", _other_type(last["type"]))
-    if text.count(f'"{whole["name"]}"') == 1:  # where it names itself, it would have to do so otherwise
+    if text.count(f'"{whole["name"]}"') == 1:  # a recursive schema would also need changes in its references
         yield Change("another name", json.dumps(whole | {"name": "AnnalsName"}).encode(), "", ("name-mismatch",) * 2)
 
 
 def _other_type(type: Any) -> tuple[str, str]:
-    """Against a union, a fixed is no branch of the one, and not all branches of the other are one."""
+    """The rules that a change to the type `fixed` breaks: they differ by direction if the old type is a union."""
     return ("type-mismatch", "missing-union-branch") if isinstance(type, list) else ("type-mismatch",) * 2
 
 
@@ -78,9 +78,9 @@ def _json_schema(text: str) -> Iterator[Change]:
     whole: Json = json.loads(text)
 
     def with_members(**members: Any) -> bytes:
-        made = deepcopy(whole)
-        _root(made).update(members)
-        return json.dumps(made).encode()
+        changed_schema = deepcopy(whole)
+        _root(changed_schema).update(members)
+        return json.dumps(changed_schema).encode()
 
     root = _root(whole)
     properties, required = root.get("properties", {}), root.get("required", [])
@@ -97,7 +97,7 @@ def _json_schema(text: str) -> Iterator[Change]:
 
 
 def _typed(schema: Json) -> bool:
-    """Whether all that it says of its values is one type, of which there are more values than can be listed."""
+    """Whether a schema restricts its values to one type with an unlimited number of values."""
     return (
         schema.get("type") in ("string", "integer", "number", "array", "object")
         and not {"enum", "const"} & schema.keys()
@@ -105,7 +105,7 @@ def _typed(schema: Json) -> bool:
 
 
 def _root(whole: Json) -> Json:
-    """The schema that the document is about, which may stand among its definitions."""
+    """The main schema of the document, which may be one of its definitions."""
     found = whole
     while "$ref" in found and "properties" not in found:
         _, *steps = found["$ref"].split("/")
@@ -116,12 +116,12 @@ def _root(whole: Json) -> Json:
 
 
 def _open(schema: Json) -> bool:
-    """Whether members that it does not declare may be anything."""
+    """Whether a schema allows undeclared members with any value."""
     return all(schema.get(name, True) in (True, {}) for name in ("additionalProperties", "unevaluatedProperties"))
 
 
 def _refusal(schema: Json) -> str:
-    """The rule that members break which it does not declare: they may not be, or not be of any type."""
+    """The rule that undeclared members break: they are forbidden, or restricted to a type."""
     other = schema.get("additionalProperties", False)
     return "reader-type" if isinstance(other, dict) else "reader-property-refused"
 

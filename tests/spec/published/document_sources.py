@@ -1,6 +1,6 @@
-"""Where published documents are found: in packages, of which nothing is kept here.
+"""Sources of published documents: packages, of which no file is stored in this repository.
 
-Each of these brings the bytes of one file, and skips the test where its package cannot be had.
+Each function returns the bytes of one file, and skips the test if the package is not available.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def installed(package: str, path: str) -> bytes:
 
 
 def on_pypi(name: str, version: str, path: str) -> bytes:
-    """A file of a wheel, which is not installed."""
+    """A file of a wheel that is not installed."""
     with zipfile.ZipFile(wheel(name, version)) as archive:
         return archive.read(path)
 
@@ -46,7 +46,7 @@ def on_npm(package: str, path: str) -> bytes:
 
 
 def exported(package: str, path: str) -> bytes:
-    """What a JavaScript module of a package exports, as JSON; `path#name`."""
+    """An export of a JavaScript module of a package, as JSON; path: `path#name`."""
     file, _, name = path.partition("#")
     script = "const [file, name] = JSON.parse(require('fs').readFileSync(0)); const found = require(file)[name];"
     module = f"./node_modules/{package[: package.rindex('@')]}/{file}"
@@ -55,5 +55,5 @@ def exported(package: str, path: str) -> bytes:
 
 
 def python_text(name: str, version: str, path: str) -> bytes:
-    """The first text in three quotes of a Python file of a wheel, which is not installed."""
+    """The first string in triple quotes in a Python file of a wheel that is not installed."""
     return on_pypi(name, version, path).split(b"'''")[1]

@@ -1,4 +1,4 @@
-"""Published documents pass through the whole registry: they are checked, registered, changed and refused.
+"""Published documents are checked, registered, changed and refused, through the API of a registry.
 
 SC-10, SC-13, SC-30, SC-36, V-14. The table is documents.yaml; document_changes.py changes the documents.
 """
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.long
 
 Json = dict[str, Any]
 TABLE: Final[list[Json]] = yaml.load((Path(__file__).parent / "documents.yaml").read_text(), yaml.CSafeLoader)
-_WAYS: Final = ("backward", "forward")
+_DIRECTIONS: Final = ("backward", "forward")
 
 
 class Published(NamedTuple):
-    """One row for one document. refused: a word of the reason why it is none of its format, if it is none."""
+    """A document of a row. refused: a part of the reason why it is invalid; None for a valid document."""
 
     format: str
     carrier: str
@@ -35,24 +35,24 @@ class Published(NamedTuple):
     path: str
     refused: str | None
 
-    def brought(self) -> bytes:
+    def read(self) -> bytes:
         document: bytes = getattr(document_sources, self.carrier)(*self.package, self.path)
         return document
 
 
 def rows(refused: bool) -> Iterator[Any]:
-    """The documents of the table that are refused, or those that are not."""
+    """The invalid documents of the table, or the valid ones."""
     for row in TABLE:
         files = row.get("refused", {}) if refused else dict.fromkeys(row.get("files", []))
         for file, why in files.items():
             path = row.get("under", "") + file
-            made = Published(row["format"], row["carrier"], tuple(row["package"]), path, why)
-            yield pytest.param(made, id=f"{row['package'][0]}/{path}")
+            published = Published(row["format"], row["carrier"], tuple(row["package"]), path, why)
+            yield pytest.param(published, id=f"{row['package'][0]}/{path}")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A registry for all documents, whose schemas are validated strictly: what cannot be checked is refused."""
+    """A registry for all documents, with strict validation: documents that cannot be checked are refused."""
     with ExitStack() as stack:
         if request.param == "sqlite":
             url = f"sqlite:///{tmp_path_factory.mktemp('published') / 'annals.db'}"
@@ -66,7 +66,7 @@ def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 class CheckedSchema:
-    """One schema of a registry, whose Versions have one format."""
+    """A schema of a registry whose Versions all have the same format."""
 
     def __init__(self, api: Api, xid: str, format: str) -> None:
         self.api = api
@@ -74,7 +74,7 @@ class CheckedSchema:
         self.format = format
 
     def check(self, document: bytes, **parameters: str) -> Json:
-        """The answer to a check, which writes nothing."""
+        """The response to a check. Asserts that the check writes nothing."""
         query = "&".join(f"{name}={value}" for name, value in {"format": self.format, **parameters}.items())
         before = self.api.get("/-/log/head")
         answer: Json = self.api.done("POST", f"/-/check{self.xid}?{query}", document).json()
@@ -82,11 +82,11 @@ class CheckedSchema:
         return answer
 
     def write(self, method: str, path: str, document: bytes, **headers: str) -> Any:
-        """The answer to a write of the bytes of a document, as a Version."""
+        """The response to a write of a document as a Version."""
         return self.api.send(method, self.xid + path, document, xRegistry_format=self.format, **headers)
 
     def check_refusal(self, answer: Any, problem: str, before: Json) -> Json:
-        """The body of a refusal that has changed nothing. before: the head of the log."""
+        """The body of a refusal. Asserts that nothing has changed. before: the head of the log before the request."""
         assert answer.status_code == 400, answer.text
         body: Json = answer.json()
         assert body["type"].rpartition("#")[2] == problem
@@ -96,21 +96,21 @@ class CheckedSchema:
 
 @pytest.mark.parametrize("published", list(rows(refused=False)))
 def test_a_published_document(registry: Api, published: Published) -> None:
-    document = published.brought()
+    document = published.read()
     schema = CheckedSchema(registry, _place(published), published.format)
-    _registered(schema, document)
+    _check_registration(schema, document)
     registry.done("PATCH", f"{schema.xid}/meta", {"compatibility": "backward"})
     assert registry.get(f"{schema.xid}$details")["compatibilityvalidated"] is True
-    made = changes(published.format, document)
-    taken = {_evolved(schema, change): change for change in made}
-    _turned(schema, {id: change for id, change in taken.items() if id})
+    all_changes = changes(published.format, document)
+    taken = {_check_change(schema, change): change for change in all_changes}
+    _check_forward(schema, {id: change for id, change in taken.items() if id})
 
 
 @pytest.mark.parametrize("published", list(rows(refused=True)))
 def test_a_published_document_that_is_none(registry: Api, published: Published) -> None:
-    # SC-10, V-14: what its project publishes as a schema, and what is not one for a reason that is told
+    # SC-10, V-14: a published document that is invalid is refused, with the reason
     assert published.refused is not None
-    found = _not_registered(CheckedSchema(registry, _place(published), published.format), published.brought())
+    found = _check_invalid(CheckedSchema(registry, _place(published), published.format), published.read())
     assert published.refused in found[0]["text"], found
 
 
@@ -121,19 +121,19 @@ def _place(published: Published) -> str:
     return f"/schemagroups/{group}/schemas/{name.strip('-')}"
 
 
-def _registered(schema: CheckedSchema, document: bytes) -> None:
-    """SC-10, SC-13: it is what it says, its second half missing it is not; the registry keeps it byte for byte."""
-    _not_registered(schema, broken(schema.format, document))
+def _check_registration(schema: CheckedSchema, document: bytes) -> None:
+    """SC-10, SC-13: the document is valid and stored unchanged; a broken form of it is refused."""
+    _check_invalid(schema, broken(schema.format, document))
     assert schema.check(document) == _valid(schema)
     assert schema.write("PUT", "", document).status_code == 201
     assert schema.api.send("GET", schema.xid).content == document
-    shown = schema.api.get(f"{schema.xid}$details")
-    told = {name: value for name, value in shown.items() if "validated" in name or name in ("format", "versionid")}
-    assert told == {"format": schema.format, "versionid": "1", "formatvalidated": True}
+    stored = schema.api.get(f"{schema.xid}$details")
+    details = {name: value for name, value in stored.items() if "validated" in name or name in ("format", "versionid")}
+    assert details == {"format": schema.format, "versionid": "1", "formatvalidated": True}
 
 
-def _not_registered(schema: CheckedSchema, document: bytes) -> list[Json]:
-    """Why a document is none of its format, which a check tells as the refusal does (V-14)."""
+def _check_invalid(schema: CheckedSchema, document: bytes) -> list[Json]:
+    """The violations in an invalid document. A check and a refusal return the same ones (V-14)."""
     found = schema.check(document)
     violations: list[Json] = found["violations"]
     assert violations and all(one["text"] for one in violations)
@@ -146,47 +146,51 @@ def _not_registered(schema: CheckedSchema, document: bytes) -> list[Json]:
     return violations
 
 
-def _evolved(schema: CheckedSchema, change: Change) -> str | None:
-    """SC-36: a check says which readers can live with a change, and a write under `backward` agrees with it.
+def _check_change(schema: CheckedSchema, change: Change) -> str | None:
+    """SC-36: a write with `backward` has the same result as a check of the compatibility.
 
-    The id of the Version, if it is taken.
+    Returns the id of the new Version, or None if the write is refused.
     """
-    told = {way: _compared(schema, change, way) for way in _WAYS}
+    found_by_check = {direction: _compared(schema, change, direction) for direction in _DIRECTIONS}
     before = schema.api.get("/-/log/head")
     versions = schema.api.get(f"{schema.xid}/versions")
     answer = schema.write("POST", "", change.document, xRegistry_ancestorid="1")
     if "B" in change.allowed:
         assert answer.status_code == 201, answer.text
         id = answer.headers["xregistry-versionid"]
-        shown = schema.api.get(f"{schema.xid}/versions/{id}$details")
-        assert (shown["formatvalidated"], shown["compatibilityvalidated"]) == (True, True)
+        stored = schema.api.get(f"{schema.xid}/versions/{id}$details")
+        assert (stored["formatvalidated"], stored["compatibilityvalidated"]) == (True, True)
         return str(id)
     body = schema.check_refusal(answer, "compatibility_violation", before)
-    assert _unnamed(body["incompatibilities"]) == told["backward"], change.what
+    assert _without_version_ids(body["incompatibilities"]) == found_by_check["backward"], change.what
     assert schema.api.get(f"{schema.xid}/versions") == versions
     return None
 
 
-def _compared(schema: CheckedSchema, change: Change, way: str) -> list[Json]:
-    """The incompatibilities that a check finds: none where the change is allowed, else its rule, with both places."""
-    body = schema.check(change.document, compatibility=way, against="1")
+def _compared(schema: CheckedSchema, change: Change, direction: str) -> list[Json]:
+    """The incompatibilities that a check finds: none if the change is allowed, else its rule, with places in both."""
+    body = schema.check(change.document, compatibility=direction, against="1")
     found: list[Json] = body["incompatibilities"]
-    allowed = way[0].upper() in change.allowed
-    compared = {"compatibility": way, "against": ["1"], "compatible": allowed, "incompatibilities": found}
-    assert body == _valid(schema) | compared, (change.what, way)
-    assert bool(found) is not allowed, (change.what, way)
+    allowed = direction[0].upper() in change.allowed
+    compared = {"compatibility": direction, "against": ["1"], "compatible": allowed, "incompatibilities": found}
+    assert body == _valid(schema) | compared, (change.what, direction)
+    assert bool(found) is not allowed, (change.what, direction)
     if found:
-        assert change.rules[_WAYS.index(way)] in {one["rule"] for one in found}, (change.what, way, found)
+        assert change.rules[_DIRECTIONS.index(direction)] in {one["rule"] for one in found}, (
+            change.what,
+            direction,
+            found,
+        )
     for one in found:
-        assert one["direction"] == way and one["text"]
+        assert one["direction"] == direction and one["text"]
         sides = one["version"], one["ancestor"]
         assert any("pointer" in side or "line" in side for side in sides), one
         assert all(side.get("fragment") for side in sides if "pointer" in side or "line" in side), one
     return found
 
 
-def _turned(schema: CheckedSchema, taken: dict[str, Change]) -> None:
-    """SC-30: a rule that is asked for later holds for all Versions that are there, or is refused and names them."""
+def _check_forward(schema: CheckedSchema, taken: dict[str, Change]) -> None:
+    """SC-30: a new compatibility has to hold for all existing Versions; a refusal names those that break it."""
     before = schema.api.get("/-/log/head")
     answer = schema.api.send("PATCH", f"{schema.xid}/meta", {"compatibility": "forward"})
     against = {id for id, change in taken.items() if "F" not in change.allowed}
@@ -199,7 +203,7 @@ def _turned(schema: CheckedSchema, taken: dict[str, Change]) -> None:
 
 
 def _valid(schema: CheckedSchema) -> Json:
-    """The answer to a check of a document that is one, and that is compared with nothing."""
+    """The response to a check of a valid document, without a comparison."""
     return {
         "xid": schema.xid,
         "format": schema.format.lower(),
@@ -213,8 +217,8 @@ def _valid(schema: CheckedSchema) -> Json:
     }
 
 
-def _unnamed(incompatibilities: list[Json]) -> list[Json]:
-    """Without the id of the Version, which a check has none for."""
+def _without_version_ids(incompatibilities: list[Json]) -> list[Json]:
+    """The incompatibilities without the id of the new Version, which a check does not have."""
     return [
         {**one, "version": {name: value for name, value in one["version"].items() if name != "versionid"}}
         for one in incompatibilities

@@ -1,4 +1,4 @@
-"""Runs filters.yaml: filters, with events that they let pass and that they stop, or with what is wrong with them."""
+"""Runs filters.yaml: filters with events that pass and events that do not, or invalid filters with the error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ROWS = yaml.load(Path(__file__).with_name("filters.yaml").read_text(), yaml.CSaf
 EVENT = {"specversion": "1.0", "id": "i", "source": "/s", "type": "t.one"}
 
 
-def called(row: dict[str, Any]) -> str:
+def row_id(row: dict[str, Any]) -> str:
     return f"{row['rule']} {row['says']}"
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "refused" not in row], ids=called)
+@pytest.mark.parametrize("row", [row for row in ROWS if "refused" not in row], ids=row_id)
 def test_filters(row: dict[str, Any]) -> None:
     compiled = compile_filters(row["filters"])
     index = SubscriptionIndex[str]()
@@ -32,7 +32,7 @@ def test_filters(row: dict[str, Any]) -> None:
             assert index.matches(whole) == ["it"] * passes, event
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=called)
+@pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=row_id)
 def test_refused(row: dict[str, Any]) -> None:
     pointer, reason = row["refused"]
     with pytest.raises(FilterError) as caught:
@@ -49,7 +49,7 @@ def nested(depth: int, inner: Any) -> Any:
 
 
 def test_how_deep_and_how_many() -> None:
-    # SUB-408: 32 deep and 500 in all, also with the deepest expression inside
+    # SUB-408: at most 32 levels and 500 filters, also with the deepest expression inside
     worst = "NOT 1 OR 1 = 1 + 1 * - 1 IN (" * 100 + "1" + ")" * 100
     for inner in ({"exact": {"type": "t.one"}}, {"sql": worst}):
         assert compile_filters([nested(MAX_DEPTH - 1, inner)]).matches(EVENT) in (True, False)
@@ -67,7 +67,7 @@ def test_how_deep_and_how_many() -> None:
 
 
 def test_the_pointer_begins_where_the_filters_stand() -> None:
-    # a pointer is of use in the document that was sent
+    # the pointer has to be valid in the document of the request
     with pytest.raises(FilterError) as caught:
         compile_filters([{"exact": {}}], "/subscription/filters")
     assert caught.value.pointer == "/subscription/filters/0/exact"

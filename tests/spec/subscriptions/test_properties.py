@@ -1,4 +1,4 @@
-"""Runs properties.yaml: documents of subscriptions and what they come to, or with what they are refused."""
+"""Runs properties.yaml: documents of subscriptions with the realised form, or with the error that refuses them."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ SOURCES = {
 }
 
 
-def called(row: dict[str, Any]) -> str:
+def row_id(row: dict[str, Any]) -> str:
     return f"{row['rule']} {row['says']}"
 
 
-def of(row: dict[str, Any]) -> SubscriptionDocument:
+def parse(row: dict[str, Any]) -> SubscriptionDocument:
     offer = SubscriptionSupport(tuple(row.get("protocols", PROTOCOLS)), SOURCES, row.get("plaintext", False))
     return parse_subscription({**BASE, **row["given"]}, offer)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row], ids=called)
+@pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row], ids=row_id)
 def test_realised(row: dict[str, Any]) -> None:
-    found = of(row)
+    found = parse(row)
     assert {name: found.attributes.get(name) for name in row["becomes"]} == row["becomes"]
     assert found.secrets == row.get("secrets", {})
     assert found.missing_secrets == set()
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=called)
+@pytest.mark.parametrize("row", [row for row in ROWS if "refused" in row], ids=row_id)
 def test_refused(row: dict[str, Any]) -> None:
-    # SUB-508: a code for programs, and a JSON pointer to the member
+    # SUB-508: an error has a code for programs, and a JSON pointer to the member
     with pytest.raises(InvalidSubscription) as caught:
-        of(row)
+        parse(row)
     assert [caught.value.extensions["code"], caught.value.extensions["pointer"]] == row["refused"]
     assert not any(secret in caught.value.text() for secret in ("u:p@", "whsec_YWJj"))
 
 
 def test_a_document_is_an_object() -> None:
-    # SUB-102: anything else has the wrong JSON type
+    # SUB-102: all other JSON types are refused
     documents: tuple[Any, ...] = ([], "a", 5, None)
     for document in documents:
         with pytest.raises(InvalidSubscription) as caught:
@@ -61,7 +61,7 @@ def test_a_document_is_an_object() -> None:
 
 
 def test_only_so_many_filters() -> None:
-    # SUB-912: a quota, for which there is another status
+    # SUB-912: too many filters exceed a quota, which is a different error
     many = [{"prefix": {"subject": "/a"}}] * 21
     with pytest.raises(QuotaExceeded):
         parse_subscription({**BASE, "filters": many}, SubscriptionSupport(PROTOCOLS))
@@ -71,10 +71,10 @@ def test_only_so_many_filters() -> None:
     )
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row and not row.get("secrets")], ids=called)
+@pytest.mark.parametrize("row", [row for row in ROWS if "becomes" in row and not row.get("secrets")], ids=row_id)
 def test_the_realised_form_is_a_document(row: dict[str, Any]) -> None:
-    # SUB-841: what a GET gives can be sent back, and comes to the same
-    found = of(row)
+    # SUB-841: the document that a GET returns can be written again, and has the same realised form
+    found = parse(row)
     offer = SubscriptionSupport(PROTOCOLS, SOURCES, row.get("plaintext", False))
     again = parse_subscription({**found.attributes, "id": "x", "status": {"state": "active"}}, offer)
     assert again.attributes == found.attributes

@@ -1,4 +1,4 @@
-"""What an owner reads of a subscription and sends back changes nothing, whatever the subscription is."""
+"""Writing the document that the owner of a subscription reads changes nothing, for every subscription."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ protocols: dict[str, tuple[list[str], dict[str, Any], dict[str, Any]]] = {
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """A document of any subscription."""
+    """A random document of a subscription."""
     protocol = draw(st.sampled_from(sorted(protocols)))
     sinks, needed, optional = protocols[protocol]
     options = st.fixed_dictionaries(needed, optional={**optional, **common})
@@ -98,7 +98,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def write(world: MemoryWorld, body: Mapping[str, Any], new: bool, position: int) -> int:
-    """How many events a write comes to."""
+    """Writes a subscription; returns the number of events."""
     found = parse_subscription(dict(body), OFFER)
     start = 3 if "starttime" in found.attributes["config"] else None
     command = WriteSubscription(
@@ -119,15 +119,15 @@ def write(world: MemoryWorld, body: Mapping[str, Any], new: bool, position: int)
 @given(documents())
 @settings(max_examples=examples(200), deadline=None)
 def test_what_was_read_can_be_written(body: dict[str, Any]) -> None:
-    # SUB-841, SUB-503: no event, no secret lost; the document that it was made from is no event either
+    # SUB-841, SUB-503: no event and no lost secret; writing the original document again gives no event either
     world = MemoryWorld()
     assert write(world, body, True, 4) == 1
     entity = world.get(XID)
     assert entity is not None
     subscription = Subscription.from_entity(entity, 5)
-    shown = subscription_document(subscription, Caller("ann", Role.WRITER), world.secret) | {
+    document = subscription_document(subscription, Caller("ann", Role.WRITER), world.secret) | {
         "status": {"state": "active"}
     }
-    assert write(world, {name: value for name, value in shown.items() if name != "id"}, False, 5) == 0
+    assert write(world, {name: value for name, value in document.items() if name != "id"}, False, 5) == 0
     assert write(world, body, False, 5) == 0
     assert world.get(XID) == entity

@@ -14,7 +14,7 @@ import org.apache.activemq.artemis.core.settings.impl.AddressSettings;
 import org.apache.activemq.artemis.spi.core.security.ActiveMQJAASSecurityManager;
 import org.apache.activemq.artemis.spi.core.security.jaas.InVMLoginModule;
 
-/** A broker that goes on until its input ends. Arguments: folder, port, port with TLS, user, password, key store. */
+/** A broker that runs until its input ends. Arguments: folder, port, port with TLS, user, password, key store. */
 public class Artemis {
     public static void main(String[] given) throws Exception {
         String folder = given[0], user = given[3], password = given[4];

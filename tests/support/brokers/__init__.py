@@ -1,1 +1,1 @@
-"""Brokers of the test's own, the suite that every sink passes, and certificates."""
+"""Brokers that tests start, the suite that every sink passes, and certificates."""

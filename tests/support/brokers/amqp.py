@@ -1,4 +1,4 @@
-"""What reads from the brokers of AMQP 1.0: Proton's own blocking client and the cloudevents library."""
+"""Reads from AMQP 1.0 brokers with Proton's blocking client and the cloudevents library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUIET: Final = 0.3
 
 
 def target(host: str, port: int, address: str, **given: Any) -> SinkTarget:
-    """A target. given: as of `Broker.target`, with `scheme`."""
+    """A target. given: the arguments of `Broker.target`, and `scheme`."""
     settings = {"address": address, "sendersettlementmode": "unsettled"} | given.get("settings", {})
     return SinkTarget(
         subscription="s1",
@@ -36,7 +36,7 @@ class Reader:
         self._receiver = receiver
 
     def messages(self, count: int, seconds: float) -> Iterator[Message]:
-        """The next messages as they are, at most so many."""
+        """The next messages, at most `count`."""
         for _ in range(count):
             try:
                 message = self._receiver.receive(timeout=seconds)
@@ -51,7 +51,7 @@ class Reader:
 
 @contextmanager
 def reading(port: int, address: str, *, emptied: bool = True) -> Iterator[Reader]:
-    """A client at an address, which is emptied first or not."""
+    """A client that reads from an address. emptied: discards the messages that are there first."""
     credential = Credential("PLAIN", USER, PASSWORD)
     connection = BlockingConnection(
         f"amqp://127.0.0.1:{port}",

@@ -1,4 +1,4 @@
-"""ActiveMQ Artemis, embedded in a JVM of its own: AMQP 1.0, plain and with TLS, and through WebSockets on both."""
+"""ActiveMQ Artemis, embedded in a JVM of its own: AMQP 1.0 plain and with TLS, also through WebSockets."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ QUEUE: Final = "annals"
 
 
 class Artemis(Broker):
-    """The broker, once it was started; ended by `close`.
+    """The broker, started by `start` and ended by `close`.
 
-    It makes queues at first use, but for `known.…`; see its source for the others.
+    It creates queues at first use, except below `known.`; see its source for further addresses.
     """
 
     protocol = "AMQP"
@@ -72,13 +72,13 @@ class Artemis(Broker):
     def start(self) -> None:
         classpath = pathsep.join(map(str, self._jars))
         arguments = (self._folder, self.port, self.tls_port, USER, PASSWORD, self._store)
-        with (self._folder / "said").open("ab") as said:
+        with (self._folder / "said").open("ab") as output:
             self._process = subprocess.Popen(
                 [self._java, *_OPTIONS, "-cp", classpath, _SOURCE, *map(str, arguments)],
                 cwd=self._folder,
                 stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
             )
         process = self._process
         for port in (self.port, self.tls_port):
@@ -91,13 +91,13 @@ class Artemis(Broker):
             self._process = None
 
     def close(self) -> None:
-        """Ends the broker and removes what it has kept."""
+        """Ends the broker and removes its files."""
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _store(files: CertificateFiles) -> Path:
-    """The server's key and certificate as Java reads them."""
+    """The server's key and certificate in a PKCS #12 file, for Java."""
     store = files.key.with_suffix(".p12")
     key = load_pem_private_key(files.key.read_bytes(), None)
     certificate = load_pem_x509_certificate(files.certificate.read_bytes())

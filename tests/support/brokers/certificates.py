@@ -1,4 +1,4 @@
-"""Certificates for a test's own servers: an authority of its own, and what it vouches for."""
+"""Certificates for servers that tests start, signed by a new authority."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """PEM files. ca: what clients have to trust. certificate, key: of the server; the key is not encrypted."""
+    """PEM files. ca: the authority that clients have to trust. certificate, key: of the server; the key is plain."""
 
     ca: Path
     certificate: Path
@@ -23,7 +23,7 @@ class CertificateFiles:
 
 
 def issue_certificate(folder: Path, *names: str) -> CertificateFiles:
-    """A new authority and a server's certificate by it, valid for a day, for names or IP addresses."""
+    """A new authority, and a server certificate that it signed, valid for a day. names: host names or IP addresses."""
     folder.mkdir(parents=True, exist_ok=True)
     authority, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Authority of {folder.name}")])

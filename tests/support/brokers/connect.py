@@ -1,4 +1,4 @@
-"""Kafka Connect with Debezium's JDBC sink, from Maven's artifacts: a sink that others wrote, which fills a table."""
+"""Kafka Connect with Debezium's JDBC sink, from Maven's artifacts: an independent sink, which fills a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONVERTER: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 @contextmanager
 def jdbc_sink(folder: Path, server: str, topic: str, settings: Mapping[str, str]) -> Iterator[Path]:
-    """A sink that takes a topic as long as the block lasts; gives its log file. settings: further ones of the sink."""
+    """Runs a sink that reads a topic during the block; yields its log file. settings: further ones of the sink."""
     worker = {
         "bootstrap.servers": server,
         "key.converter": _CONVERTER,

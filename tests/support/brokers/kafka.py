@@ -1,7 +1,7 @@
-"""A Kafka broker of one node, from Maven's artifacts, and a consumer that takes from it.
+"""A Kafka broker of one node, from Maven's artifacts, and consumers that read from it.
 
-It has a listener for each way to connect: for the tests' own clients without any credential, with SASL (PLAIN and
-OAUTHBEARER) with and without TLS, with TLS alone, and one whose broker calls itself by a name inside (`INSIDE`).
+It has a listener for each way to connect: without credentials, for the tests' own clients; with SASL (PLAIN and
+OAUTHBEARER), with and without TLS; with TLS alone; and one that advertises an internal name (`INSIDE`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tests.support.polling import until
 from tests.support.ports import free_port, wait_for_port
 
 BROKER: Final = "org.apache.kafka:kafka_2.13:4.3.0"
-#: What the broker calls itself on one of its listeners.
+#: The host name that the broker advertises on one of its listeners.
 INSIDE: Final = "inside.test"
-#: Bytes that a record may have at most; less than clients think by themselves.
+#: The largest record in bytes that the broker accepts; less than the default of clients.
 LARGEST: Final = 100_000
-#: A user who may connect and not write.
+#: A user who may connect and may not write.
 READER: Final = Credential("PLAIN", identifier="reader", secret="reads only")
 
 _LISTENERS: Final = {
@@ -48,14 +48,14 @@ _LISTENERS: Final = {
     "INNER": ("PLAINTEXT", INSIDE),
     "CONTROLLER": ("PLAINTEXT", "127.0.0.1"),
 }
-#: How often a broker is started until it takes topics.
+#: How often a broker is started until it creates topics.
 STARTS: Final = 3
 _OPTIONS: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _CLUSTER: Final = "4L6g3nShT-eMCtK--X86sw"
 
 
 class Kafka(Broker):
-    """A broker in a temporary folder. ports: by listener. topic: what `target` leads to."""
+    """A broker in a temporary folder. ports: by listener. topic: the topic of `target`."""
 
     protocol = "KAFKA"
     anew = False
@@ -73,7 +73,7 @@ class Kafka(Broker):
         self._format()
 
     def start(self) -> None:
-        # One that was killed now and then takes no topics when it is there again; started anew, it does.
+        # A broker that was killed sometimes cannot create topics after its next start; another restart helps.
         for _ in range(STARTS):
             self._launch()
             if self._settles():
@@ -132,26 +132,26 @@ class Kafka(Broker):
         return self.topic
 
     def make(self, topic: str, partitions: int = 1, **configs: str) -> None:
-        """Makes a topic."""
+        """Creates a topic."""
         with self._admin() as admin:
             admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
 
     def delete(self, topic: str) -> None:
-        """Deletes a topic; returns when the broker lists it no more, which is after the response to the request."""
+        """Deletes a topic; returns when the broker no longer lists it, which is after the response to the request."""
         with self._admin() as admin:
             admin.delete_topics([topic])
             until(lambda: topic not in admin.list_topics())
         self.topic = ""
 
     def restart(self, password: str) -> None:
-        """Starts the broker anew, with another password for its user."""
+        """Restarts the broker with another password for its user."""
         self.stop()
         self._configure(password)
         self.start()
 
     @contextmanager
     def _admin(self) -> Iterator[Any]:
-        # A broker that has just started is not yet in its own lists; the client's patience would double each time.
+        # A broker that has just started is not in its own metadata yet; the client's backoff would double each time.
         patience = {"reconnect_backoff_max_ms": 200, "bootstrap_timeout_ms": 60_000}
         admin = KafkaAdminClient(bootstrap_servers=self.own(), **patience)
         try:
@@ -165,7 +165,7 @@ class Kafka(Broker):
             yield found
 
     def _settles(self) -> bool:
-        """Whether topics can be made before long."""
+        """Whether topics can be created within a minute."""
         ends = time.monotonic() + 60
         while time.monotonic() < ends:
             try:
@@ -196,7 +196,7 @@ class Kafka(Broker):
         store = self._home / "store.pem"
         store.write_text(keys)
         at = {name: f"{name}://127.0.0.1:{port}" for name, port in self.ports.items()}
-        told = {name: f"{name}://{host}:{self.ports[name]}" for name, (_, host) in _LISTENERS.items()}
+        advertised = {name: f"{name}://{host}:{self.ports[name]}" for name, (_, host) in _LISTENERS.items()}
         plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
         users = {USER: password, READER.identifier: READER.secret}
         known = " ".join(f'user_{name}="{secret}"' for name, secret in users.items())
@@ -209,7 +209,7 @@ class Kafka(Broker):
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "OWN",
             "listeners": ",".join(at.values()),
-            "advertised.listeners": ",".join(url for name, url in told.items() if name != "CONTROLLER"),
+            "advertised.listeners": ",".join(url for name, url in advertised.items() if name != "CONTROLLER"),
             "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, (kind, _) in _LISTENERS.items()),
             "log.dirs": self._home / "data",
             "ssl.keystore.type": "PEM",
@@ -234,7 +234,7 @@ class Kafka(Broker):
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
-            # One that was killed is let in again when it is known to have gone.
+            # A killed broker can register again after its session has timed out.
             "broker.session.timeout.ms": 4000,
             "broker.heartbeat.interval.ms": 500,
             "num.network.threads": 2,
@@ -252,7 +252,7 @@ class _Receiver:
 
 @contextmanager
 def reader(server: str, topic: str) -> Iterator[Receiver]:
-    """A client that sees all of a topic, from its beginning."""
+    """A client that reads all of a topic, from its beginning."""
     with topic_consumer(server, topic) as consumer:
         yield _Receiver(consumer)
 
@@ -271,7 +271,7 @@ def topic_consumer(server: str, topic: str) -> Iterator[KafkaConsumer]:
 
 
 def next_records(consumer: KafkaConsumer, count: int, seconds: float = 20.0) -> list[Any]:
-    """The next records, fewer where no more come in time."""
+    """The next records; fewer if no more arrive in time."""
     found: list[Any] = []
     ends = time.monotonic() + seconds
     while len(found) < count and (left := ends - time.monotonic()) > 0:
@@ -286,7 +286,7 @@ def all_records(server: str, topic: str, seconds: float = 60.0) -> list[Any]:
     ends = time.monotonic() + seconds
     with topic_consumer(server, topic) as consumer:
         end_offsets = consumer.end_offsets(list(consumer.assignment()))
-        # An offset may be one of a transaction's end or of an aborted record, which consumers do not get.
+        # Some offsets are transaction markers or aborted records, which consumers do not get.
         while any(consumer.position(partition) < end for partition, end in end_offsets.items()):
             assert time.monotonic() < ends, f"the end of {topic} is not reached"
             found += [record for records in consumer.poll(timeout_ms=500).values() for record in records]
@@ -295,7 +295,7 @@ def all_records(server: str, topic: str, seconds: float = 60.0) -> list[Any]:
 
 @contextmanager
 def kafka() -> Iterator[Kafka]:
-    """A running one, as long as the block lasts."""
+    """Runs a broker during the block."""
     broker = Kafka()
     try:
         broker.start()
@@ -305,7 +305,7 @@ def kafka() -> Iterator[Kafka]:
 
 
 def as_cloudevent(record: Any) -> Received:
-    """What the CloudEvents library makes of a record. It is not shown the key, which it would add to the event."""
+    """A record, parsed by the CloudEvents library, without the key, which the library would add to the event."""
     headers = dict(record.headers)
     message = KafkaMessage(headers, None, record.value)
     structured = headers["content-type"].startswith(b"application/cloudevents")
@@ -316,7 +316,7 @@ def as_cloudevent(record: Any) -> Received:
 
 
 def token(subject: str, lifetime: float = 3600.0) -> str:
-    """A token that the broker believes: a JWT that nobody signed."""
+    """A token that the broker accepts: an unsigned JWT."""
     now = time.time()
     parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + lifetime})
     return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts) + "."

@@ -1,6 +1,6 @@
-"""A Mosquitto of the test's own, in a folder, on free ports: plain, with TLS, and over WebSockets.
+"""A Mosquitto that a test starts, in a folder, on free ports: plain, with TLS, and over WebSockets.
 
-The same class is a sink_broker of either MQTT; what differs is what a client sees.
+The same class is the broker of MQTT 3 and MQTT 5; only the client that reads from it differs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FORBIDDEN = "annals/forbidden"
 
 
 def program(name: str) -> str:
-    """The path of a program of Mosquitto. Skips the test where there is none."""
+    """The path of a program of Mosquitto. Skips the test if it is not installed."""
     found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
     if found is None:
         pytest.skip(NO_MOSQUITTO)
@@ -66,7 +66,7 @@ class Mosquitto(Broker):
         uri: str = "",
         **settings: Any,
     ) -> SinkTarget:
-        """See Broker. uri: another one."""
+        """See Broker. uri: replaces the URI of the broker."""
         plain = f"{'mqtts' if tls else 'mqtt'}://{host}:{port or (self.tls if tls else self.plain)}"
         whole = {"topicname": TOPIC, "qos": 1, "retain": False} | settings
         return SinkTarget("test", uri or plain, whole, contentmode, credential, seconds)
@@ -99,7 +99,7 @@ class Mosquitto(Broker):
         passwords.touch(mode=0o600)
         subprocess.run([program("mosquitto_passwd"), "-b", passwords, USER, PASSWORD], check=True, capture_output=True)
         rights.write_text(f"user {USER}\ntopic readwrite #\ntopic deny {FORBIDDEN}\n")
-        # As root it would become somebody else, who may not read what the test has written.
+        # Started as root, Mosquitto would switch to an account that may not read the test's files.
         keeps = "user root" if os.geteuid() == 0 else ""
         secure = f"certfile {files.certificate}\nkeyfile {files.key}"
         (self._folder / "mosquitto.conf").write_text(
@@ -114,7 +114,7 @@ class Mosquitto(Broker):
 
 @contextmanager
 def mosquitto(folder: Path, protocol: str, further: str = "") -> Iterator[Mosquitto]:
-    """A running one."""
+    """Runs a Mosquitto during the block."""
     sink_broker = Mosquitto(folder, protocol, further)
     sink_broker.start()
     try:
@@ -124,7 +124,7 @@ def mosquitto(folder: Path, protocol: str, further: str = "") -> Iterator[Mosqui
 
 
 class Raw(NamedTuple):
-    """A message as it came. properties: of MQTT 5, by name; an empty one else."""
+    """A message as received. properties: of MQTT 5, by name; empty for MQTT 3."""
 
     topic: str
     payload: bytes
@@ -134,7 +134,7 @@ class Raw(NamedTuple):
 
 
 class MqttReceiver:
-    """A client of MQTT that has subscribed to a topic. It sees whether messages were retained."""
+    """An MQTT client that has subscribed to a topic. With MQTT 5 it sees whether messages were retained."""
 
     def __init__(self, port: int, topic: str, five: bool) -> None:
         self._raw: queue.Queue[Raw] = queue.Queue()
@@ -145,13 +145,13 @@ class MqttReceiver:
         options = {"options": SubscribeOptions(qos=2, retainAsPublished=True)} if five else {"qos": 2}
         self._client.on_connect = lambda client, *rest: client.subscribe(topic, **options)
         self._client.on_subscribe = lambda *rest: ready.put(True)
-        self._client.on_message = partial(self._came)
+        self._client.on_message = partial(self._on_message)
         self._client.connect("127.0.0.1", port)
         self._client.loop_start()
         ready.get(timeout=10)
 
     def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
-        """The next messages as they came."""
+        """The next messages as received."""
         return receive_messages(self._raw, count, seconds)
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
@@ -162,13 +162,13 @@ class MqttReceiver:
         self._client.disconnect()
         self._client.loop_stop()
 
-    def _came(self, client: Client, data: Any, message: MQTTMessage) -> None:
+    def _on_message(self, client: Client, data: Any, message: MQTTMessage) -> None:
         given: Any = message.properties.json() if message.properties else {}
         self._raw.put(Raw(message.topic, bytes(message.payload), message.qos, bool(message.retain), given))
 
 
 def parsed(raw: Raw) -> Received:
-    """A message as the binding has receivers read it: by its content type, which only MQTT 5 has."""
+    """Parses a message as the binding requires of receivers: by its content type, which only MQTT 5 has."""
     kind = raw.properties.get("ContentType", "")
     if not raw.properties or kind.startswith("application/cloudevents"):
         event = JSONFormat().read(CloudEvent, raw.payload)

@@ -1,6 +1,6 @@
-"""A NATS server of the test's own, in a folder, on free ports: plain, with TLS, and over WebSockets.
+"""A NATS server that a test starts, in a folder, on free ports: plain, with TLS, and over WebSockets.
 
-One server has TLS on all of its ports or on none, so there are two processes.
+A server has TLS on all of its ports or on none, so there are two processes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FORBIDDEN = "annals.forbidden"
 
 
 def program() -> str:
-    """The path of nats-server. Skips the test where there is none."""
+    """The path of nats-server. Skips the test if it is not installed."""
     found = shutil.which("nats-server", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
     if found is None:
         pytest.skip(NO_NATS)
@@ -47,7 +47,7 @@ def program() -> str:
 
 
 class Nats(Broker):
-    """further: lines for the configuration of the plain server. login: what the servers demand."""
+    """further: lines for the configuration of the plain server. login: replaces the default `authorization` of both."""
 
     protocol = NATS
 
@@ -69,13 +69,13 @@ class Nats(Broker):
         uri: str = "",
         **settings: Any,
     ) -> SinkTarget:
-        """See Broker. uri: another one."""
+        """See Broker. uri: replaces the URI of the broker."""
         plain = f"{'tls' if tls else 'nats'}://{host}:{port or (self.tls if tls else self.plain)}"
         return SinkTarget("test", uri or plain, {"subject": SUBJECT} | settings, contentmode, credential, seconds)
 
     @contextmanager
     def receiving(self, subject: str = SUBJECT) -> Iterator[NatsReceiver]:
-        """Sees both servers."""
+        """See Broker. The client reads from both servers."""
         receiver = NatsReceiver([self.plain, self.tls], subject, self.ca)
         try:
             yield receiver
@@ -97,25 +97,25 @@ class Nats(Broker):
         self.processes.clear()
 
     def add_stream(self, user: str = USER, password: str = PASSWORD, **settings: Any) -> None:
-        """Makes a stream of JetStream that takes SUBJECT in."""
+        """Creates a JetStream stream that stores messages of SUBJECT and FORBIDDEN."""
         subjects = [SUBJECT, FORBIDDEN]
-        self._asked(lambda streams: streams.add_stream(name="CHANGES", subjects=subjects, **settings), user, password)
+        self._request(lambda streams: streams.add_stream(name="CHANGES", subjects=subjects, **settings), user, password)
 
     def remove_stream(self) -> None:
-        """Takes it away, with all that it has."""
-        self._asked(lambda streams: streams.delete_stream("CHANGES"))
+        """Deletes the stream with its messages."""
+        self._request(lambda streams: streams.delete_stream("CHANGES"))
 
     def stored(self, user: str = USER, password: str = PASSWORD) -> int:
-        """Messages that the stream has."""
-        return int(self._asked(lambda streams: streams.stream_info("CHANGES"), user, password).state.messages)
+        """The number of messages in the stream."""
+        return int(self._request(lambda streams: streams.stream_info("CHANGES"), user, password).state.messages)
 
-    def _asked(self, question: Callable[[Any], Awaitable[Any]], user: str = USER, password: str = PASSWORD) -> Any:
-        """What JetStream answers."""
+    def _request(self, call: Callable[[Any], Awaitable[Any]], user: str = USER, password: str = PASSWORD) -> Any:
+        """The response of JetStream."""
 
         async def ask() -> Any:
             client = await nats.connect(f"nats://127.0.0.1:{self.plain}", user=user, password=password)
             try:
-                return await question(client.jetstream())
+                return await call(client.jetstream())
             finally:
                 await client.close()
 
@@ -137,7 +137,7 @@ class Nats(Broker):
 
 @contextmanager
 def nats_server(folder: Path, further: str = "", login: str = "") -> Iterator[Nats]:
-    """A running one."""
+    """Runs both servers during the block."""
     sink_broker = Nats(folder, further, login)
     sink_broker.start()
     try:
@@ -147,7 +147,7 @@ def nats_server(folder: Path, further: str = "", login: str = "") -> Iterator[Na
 
 
 class Raw(NamedTuple):
-    """A message as it came."""
+    """A message as received."""
 
     subject: str
     reply: str
@@ -156,7 +156,7 @@ class Raw(NamedTuple):
 
 
 class NatsReceiver:
-    """A client of NATS that has subscribed to a subject on several servers, in a thread and a loop of its own."""
+    """A NATS client that has subscribed to a subject on several servers, with its own thread and event loop."""
 
     def __init__(self, ports: list[int], subject: str, ca: Path) -> None:
         self._raw: queue.Queue[Raw] = queue.Queue()
@@ -167,7 +167,7 @@ class NatsReceiver:
         self._clients = [asyncio.run_coroutine_threadsafe(each, self._loop).result(10) for each in opening]
 
     def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
-        """The next messages as they came."""
+        """The next messages as received."""
         return receive_messages(self._raw, count, seconds)
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
@@ -183,7 +183,7 @@ class NatsReceiver:
         self._loop.close()
 
     async def _open(self, port: int, subject: str, ca: Path) -> Any:
-        async def came(message: Any) -> None:
+        async def on_message(message: Any) -> None:
             self._raw.put(Raw(message.subject, message.reply, dict(message.headers or {}), message.data))
 
         client = await nats.connect(
@@ -193,13 +193,13 @@ class NatsReceiver:
             tls=ssl.create_default_context(cafile=str(ca)),
             tls_hostname=HOST,
         )
-        await client.subscribe(subject, cb=came)
+        await client.subscribe(subject, cb=on_message)
         await client.flush()
         return client
 
 
 def parsed(raw: Raw) -> Received:
-    """A message as the binding has receivers read it: structured where its content type says so, binary else."""
+    """Parses a message as the binding requires of receivers: by its content type, structured or binary."""
     if raw.headers.get("Content-Type", "").startswith("application/cloudevents"):
         event = JSONFormat().read(CloudEvent, raw.payload)
         assert isinstance(event, CloudEvent)

@@ -23,11 +23,11 @@ from tests.support.brokers.certificates import issue_certificate
 from tests.support.brokers.suite import GOOD, HOST, PASSWORD, USER, Broker, Receiver
 from tests.support.ports import free_port, wait_for_port
 
-#: A queue that the plugin makes at first use.
+#: A queue that the plugin creates at first use.
 QUEUE: Final = "/queue/annals"
 
 _MISSING: Final = "no RabbitMQ: apt-get install rabbitmq-server, or put rabbitmq-server on PATH"
-#: Debian's program on PATH changes accounts and folders by itself; this is the one behind it.
+#: Debian's wrapper on PATH changes the account and the folders; this is the script that it calls.
 _SCRIPT: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _ACCOUNT: Final = "rabbitmq"
 
@@ -45,7 +45,7 @@ log.file = false
 
 
 class RabbitMQ(Broker):
-    """The broker, once it was started; ended by `close`."""
+    """The broker, started by `start` and ended by `close`."""
 
     protocol = "AMQP"
     anew = False
@@ -56,7 +56,7 @@ class RabbitMQ(Broker):
         if program is None:
             pytest.skip(_MISSING)
         self._program = Path(program)
-        # Not below pytest's folder, which is closed to other accounts.
+        # Not below pytest's folder, which other accounts may not read.
         self._folder = Path(tempfile.mkdtemp(prefix="annals-rabbitmq-"))
         files = issue_certificate(self._folder / "tls", HOST)
         self.ca = files.ca
@@ -68,7 +68,7 @@ class RabbitMQ(Broker):
         (self._folder / "enabled_plugins").write_text("[rabbitmq_amqp1_0].\n")
         self._account: str | None = None
         if os.getuid() == 0:
-            self._become()
+            self._use_account()
         self._process: subprocess.Popen[bytes] | None = None
 
     def target(
@@ -90,7 +90,7 @@ class RabbitMQ(Broker):
         return amqp.reading(self.port, QUEUE)
 
     def start(self) -> None:
-        with (self._folder / "said").open("ab") as said:
+        with (self._folder / "said").open("ab") as output:
             self._process = subprocess.Popen(
                 [self._program],
                 cwd=self._folder,
@@ -98,8 +98,8 @@ class RabbitMQ(Broker):
                 user=self._account,
                 group=self._account,
                 extra_groups=[] if self._account else None,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
         process = self._process
@@ -114,13 +114,13 @@ class RabbitMQ(Broker):
             self._process = None
 
     def close(self) -> None:
-        """Ends the broker and removes what it has kept."""
+        """Ends the broker and removes its files."""
         self.stop()
-        self._end_names()
+        self._end_name_service()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _end_names(self) -> None:
-        """Ends Erlang's name service: it goes on by itself, and refuses to end while it believes that a node lives."""
+    def _end_name_service(self) -> None:
+        """Ends Erlang's name service, which outlives the broker, and refuses to end while the node is registered."""
         end = time.monotonic() + 10
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
             while time.monotonic() < end:
@@ -128,8 +128,8 @@ class RabbitMQ(Broker):
                 socket.create_connection(("127.0.0.1", self._epmd_port), timeout=1).close()
                 time.sleep(0.1)
 
-    def _become(self) -> None:
-        """Gives the folder to the account of RabbitMQ's package, because as root others could not look after it."""
+    def _use_account(self) -> None:
+        """Makes the account of RabbitMQ's package run the broker instead of root, and own the folder."""
         try:
             account = pwd.getpwnam(_ACCOUNT)
         except KeyError:

@@ -1,7 +1,7 @@
-"""What every sink has to do, whatever its protocol: one set of cases, run against real brokers.
+"""The contract of all sinks, whatever their protocol: one set of cases, run against real brokers.
 
-A protocol has a `Broker` (a broker, and a client of somebody else's that reads from it) and a test module with
-`class TestX(Contract)` whose fixture `sink_broker`, of scope `class`, gives a started one.
+A protocol has a `Broker` (a broker, and a third-party client that reads from it) and a test module with
+`class TestX(Contract)` whose fixture `sink_broker`, of scope `class`, gives a started broker.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.ports import free_port
 
 T = TypeVar("T")
 
-#: What sinks are called. No name service knows it: who looks it up a second time, around the resolver, finds nothing.
+#: The host name of sinks. It is not in DNS, so a sink that looks it up without the resolver fails.
 HOST: Final = "broker.test"
 USER: Final = "annals"
 PASSWORD: Final = "correct horse"
@@ -43,10 +43,10 @@ WRONG: Final = "marker-of-a-wrong-secret"
 GOOD: Final = Credential("PLAIN", identifier=USER, secret=PASSWORD)
 BAD: Final = Credential("PLAIN", identifier=USER, secret=WRONG)
 
-#: Attribute values and data that no mapping may hurt.
+#: Attribute values and data that every mapping must preserve.
 TEXTS: Final = ("Euro € 😀", 'a "quoted" 100%', "%41 is not A", " blanks ", "Ünïcödé/路径")
 
-#: Events of the older APIs, which have no data: the family, what became of the subject, the subject, and the time.
+#: Events of the legacy APIs, which have no data: the family, the kind of change, the subject, and the time.
 OLDER: Final = [
     (SCHEMAREGISTRY, "updated", "/schemagroups/g", datetime(2020, 1, 1, tzinfo=UTC)),
     (SCHEMAREGISTRY, "updated", "/schemagroups/a%2Fb%20%C3%BC/schemas/s:1", datetime(2026, 1, 2, 3, 4, 5, 6, UTC)),
@@ -58,31 +58,31 @@ OLDER: Final = [
 
 
 class Received(NamedTuple):
-    """A message that a client took from the broker. mode: `structured` or `binary`; event: what it parses back to."""
+    """A message that a client received from the broker. mode: `structured` or `binary`; event: the parsed message."""
 
     mode: str
     event: CloudEvent
 
 
 class Receiver(Protocol):
-    """A client that has subscribed; it sees what arrives from then on."""
+    """A client that has subscribed; it receives all later messages."""
 
     def take(self, count: int, seconds: float = 20.0) -> list[Received]:
-        """The next messages, in order; fewer where no more come in time."""
+        """The next messages, in order; fewer if no more arrive in time."""
 
 
 class Broker(ABC):
-    """A broker that demands USER and PASSWORD on all of its ports, and whose certificate is for HOST."""
+    """A broker that requires USER and PASSWORD on all of its ports, and whose certificate is for HOST."""
 
     protocol: ClassVar[str]
     #: Whether the protocol has binary mode.
     binary: ClassVar[bool] = True
-    #: Whether the sink says that `send` may be called while another call of it is under way.
+    #: Whether the sink allows concurrent calls of `send`.
     concurrent: ClassVar[bool] = True
-    #: Whether an attempt that got no answer makes the next one connect anew, at the address that was given. Not where
-    #: the protocol has signs of life for that, or the broker names other addresses.
+    #: Whether the sink reconnects, to the given address, after an attempt without a response. False if the protocol has
+    #: keep-alives for that, or the broker advertises other addresses.
     anew: ClassVar[bool] = True
-    #: Longest start of the broker until it takes events, in seconds.
+    #: The longest time in seconds from the start of the broker until it accepts events.
     slow: ClassVar[float] = 20.0
     #: The authority that clients have to trust.
     ca: Path
@@ -99,27 +99,27 @@ class Broker(ABC):
         port: int | None = None,
         **settings: Any,
     ) -> SinkTarget:
-        """What a subscription to this broker says. settings: replace or add to `protocolsettings`.
+        """The target of a subscription to this broker. settings: replace or add to `protocolsettings`.
 
-        port: of another server, where not of the broker.
+        port: of another server, instead of the broker's.
         """
 
     @abstractmethod
     def receiving(self) -> AbstractContextManager[Receiver]:
-        """A client that sees what `target()` leads to."""
+        """A client that reads from the topic, queue or address of `target()`."""
 
     @abstractmethod
     def start(self) -> None:
-        """Starts the broker on the ports that it had, and returns when it can be connected to."""
+        """Starts the broker on the same ports each time, and returns when it accepts connections."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends the broker as a machine does that goes away."""
+        """Ends the broker abruptly, as if its machine failed."""
 
 
 @dataclass
 class LocalResolver:
-    """Resolves every name to this machine. asked: the names so far."""
+    """Resolves every name to this machine. asked: the requested names and ports."""
 
     address: str = "127.0.0.1"
     refuses: bool = False
@@ -135,7 +135,7 @@ class LocalResolver:
 
 
 def event(number: int = 1, data: Any = ..., **attributes: Any) -> CloudEvent:
-    """An event like those of a registry. data: None for an event without any; attributes: None leaves one out."""
+    """An event like those of a registry. data: None for an event without data; attributes: None omits one."""
     whole: dict[str, Any] = {
         "specversion": "1.0",
         "id": f"0193e2b8.{number}.xregistry.version.updated",
@@ -174,20 +174,20 @@ async def open_sink(target: SinkTarget, protocol: str, names: LocalResolver | No
         await sink.close()
 
 
-def receive_messages(came: queue.Queue[T], count: int, seconds: float) -> list[T]:
-    """The next messages, fewer if the time ends before."""
+def receive_messages(messages: queue.Queue[T], count: int, seconds: float) -> list[T]:
+    """The next messages; fewer if the time runs out."""
     end = time.monotonic() + seconds
     found: list[T] = []
     while len(found) < count:
         try:
-            found.append(came.get(timeout=max(0.0, end - time.monotonic())))
+            found.append(messages.get(timeout=max(0.0, end - time.monotonic())))
         except queue.Empty:
             break
     return found
 
 
 async def deliver(sink: Sink, event: CloudEvent) -> Outcome:
-    """An event's outcome, which fits into what is kept of it."""
+    """The outcome of sending an event; checks that its message fits into the stored field."""
     outcome = await sink.send([event])
     assert isinstance(outcome, Outcome)
     assert len(outcome.message.encode()) <= 1024
@@ -195,7 +195,7 @@ async def deliver(sink: Sink, event: CloudEvent) -> Outcome:
 
 
 async def deliver_with_retries(sink: Sink, event: CloudEvent, seconds: float) -> Outcome:
-    """The outcome after retries."""
+    """The outcome of sending an event, after retries."""
     end = time.monotonic() + seconds
     while (outcome := await deliver(sink, event)).result is DeliveryResult.RETRY and time.monotonic() < end:
         await asyncio.sleep(0.25)
@@ -204,14 +204,17 @@ async def deliver_with_retries(sink: Sink, event: CloudEvent, seconds: float) ->
 
 @contextmanager
 def silent_server() -> Iterator[int]:
-    """The port of one who accepts connections and says nothing."""
+    """The port of a server that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield int(listening.getsockname()[1])
 
 
 @contextmanager
 def eavesdropper(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]]:
-    """Address and port, beyond loopback, of one who notes what is said. Skips the test on a machine without any."""
+    """A server outside loopback that records all bytes it receives: its address, its port, and the bytes.
+
+    Skips the test on a machine without such an address.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # nothing is sent
@@ -238,7 +241,7 @@ def eavesdropper(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]
 
 
 class Relay:
-    """Somebody between a client and a broker, who can lose connections without a word. port: to connect to."""
+    """A relay between a client and a broker that can silently lose connections. port: the port of the relay."""
 
     def __init__(self, port: int | None) -> None:
         self._to = port
@@ -249,7 +252,7 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose(self) -> None:
-        """From now on nothing gets through on the connections that are there; new ones work."""
+        """Drops all further data of the open connections; new connections work."""
         self._lost.update(self._sockets)
 
     def close(self) -> None:
@@ -278,9 +281,9 @@ class Relay:
 
 @contextmanager
 def frozen_process(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """A process that is suspended and keeps its connections."""
+    """Suspends a process during the block; its connections stay open."""
     process.send_signal(signal.SIGSTOP)
-    os.waitpid(process.pid, os.WUNTRACED)  # the signal is sent before all of it stands still
+    os.waitpid(process.pid, os.WUNTRACED)  # `send_signal` returns before all threads have stopped
     try:
         yield
     finally:
@@ -288,7 +291,7 @@ def frozen_process(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    """Runs a scenario in an event loop of its own, and sees that it leaves nothing behind in it."""
+    """Runs a scenario in a new event loop, and checks that it leaves no tasks behind."""
 
     async def whole() -> None:
         await scenario()
@@ -300,12 +303,12 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
 
 
 def descriptors() -> int:
-    """Open files and sockets of this process, where the system tells."""
+    """The number of open files and sockets of this process; 0 if the system does not report them."""
     return len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
 
 
 class Contract:
-    """The cases. A protocol's module derives from it."""
+    """The cases. Each protocol's test class derives from it."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -317,7 +320,7 @@ class Contract:
     @both
     def test_the_event_arrives_unchanged(
         self, sink_broker: Broker, mode: str
-    ) -> None:  # SUB-703, 710: same event again
+    ) -> None:  # SUB-703, 710: the received event equals the sent one
         sent = event(1)
         with sink_broker.receiving() as receiver:
 
@@ -360,7 +363,7 @@ class Contract:
 
     @both
     def test_events_of_the_older_apis_arrive_as_they_were(self, sink_broker: Broker, mode: str) -> None:
-        # LEG-1001, LEG-1008, SUB-114: each family, its sources, subjects and times
+        # LEG-1001, LEG-1008, SUB-114: each family, with its sources, subjects and times
         sent = [older(number) for number in range(len(OLDER))]
         with sink_broker.receiving() as receiver:
 
@@ -404,7 +407,7 @@ class Contract:
         assert len(received) == 300
 
     @pytest.mark.long
-    def test_a_restarted_broker(self, sink_broker: Broker) -> None:  # SUB-801: retried, then there
+    def test_a_restarted_broker(self, sink_broker: Broker) -> None:  # SUB-801: retried, then delivered
         target = sink_broker.target(seconds=4)
 
         async def scenario() -> None:
@@ -423,7 +426,7 @@ class Contract:
 
         run(scenario)
 
-    def test_a_connection_that_is_lost_silently(self, sink_broker: Broker) -> None:  # 8.3: the next one is another
+    def test_a_connection_that_is_lost_silently(self, sink_broker: Broker) -> None:  # 8.3: the next attempt reconnects
         if not sink_broker.anew:
             pytest.skip(f"a sink of {sink_broker.protocol} notices in a way of its own")
         relay = Relay(urlsplit(sink_broker.target().uri).port)
@@ -481,10 +484,10 @@ class Contract:
             run(scenario)
             assert time.monotonic() - began < 10
 
-    def test_a_wrong_password(self, sink_broker: Broker) -> None:  # SUB-305: refused credentials are told apart
+    def test_a_wrong_password(self, sink_broker: Broker) -> None:  # SUB-305: has its own outcome
         async def scenario() -> None:
             async with open_sink(sink_broker.target(credential=BAD), sink_broker.protocol) as sink:
-                # A broker that hangs up right behind its answer may be seen to hang up alone, now and then.
+                # If a broker closes the connection right after its response, the sink sometimes sees only the close.
                 outcome = await deliver_with_retries(sink, event(1), sink_broker.slow)
                 assert outcome.result is DeliveryResult.UNAUTHORIZED
                 assert WRONG not in f"{outcome} {sink!r}"  # SUB-303: no secret in any text
@@ -502,7 +505,7 @@ class Contract:
 
             run(scenario)
             assert len(receiver.take(1)) == 1
-        # SUB-901: only the resolver is asked, and the certificate was still compared with the name.
+        # SUB-901: names are resolved only by the resolver, and the certificate is still verified against the name.
         assert {host for host, _ in names.asked} == {HOST}
 
     def test_an_untrusted_certificate(self, sink_broker: Broker) -> None:  # SUB-906: verified
@@ -539,7 +542,7 @@ class Contract:
             assert receiver.take(1, seconds=0.5) == []
 
     def test_closing_leaves_nothing(self, sink_broker: Broker) -> None:
-        # Once before counting: libraries keep what they make at first use.
+        # Once before counting: libraries keep threads and files that they create at first use.
         self._open_send_close(sink_broker)
         threads, files = set(threading.enumerate()), descriptors()
         self._open_send_close(sink_broker)
@@ -554,6 +557,6 @@ class Contract:
         async def scenario() -> None:
             async with open_sink(sink_broker.target(), sink_broker.protocol) as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
-                await sink.close()  # closing twice is closing once
+                await sink.close()  # a second close has no effect
 
         run(scenario)

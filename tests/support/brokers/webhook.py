@@ -1,4 +1,4 @@
-"""A receiver of webhooks that demands a password, for the suite of all sinks: uvicorn and the CloudEvents SDK."""
+"""A receiver of webhooks that requires a password, for the suite of all sinks: uvicorn and the CloudEvents SDK."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What tests bring from Maven, npm and PyPI, once."""
+"""Downloads from Maven, npm and PyPI for tests, each only once."""

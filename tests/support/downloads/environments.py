@@ -1,4 +1,4 @@
-"""Python programs that tests run and that need other releases than the project: each in an environment of its own."""
+"""Virtual environments for Python programs that need other releases of packages than the project."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.support.left_out import leave_out
 
 
 def environment(requirement: str) -> Path:
-    """The `python` of an environment with one release, such as `name==1.0`, and what it needs.
+    """The `python` of an environment with one release, such as `name==1.0`, and its dependencies.
 
-    It stays below the user's cache directory. Its commands only run as modules, because it is moved after it is made.
-    Skips the test where pip cannot bring the release.
+    The environment stays below the user's cache directory. Its commands only run as modules, because it is moved after
+    its creation. Skips the test if pip cannot download the release.
     """
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     home = Path(caches, "annals", "environments", f"{requirement}-{sys.version_info.major}.{sys.version_info.minor}")
     if not home.exists():
         home.parent.mkdir(parents=True, exist_ok=True)
-        # Made beside its place and moved there whole, because several test processes may be at it.
+        # Created next to its place and moved there at once, because several test processes may create it.
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             made = Path(scratch, "home")
             venv.create(made, symlinks=True)

@@ -1,7 +1,7 @@
-"""Java for the tests that ask an independent implementation: artifacts from Maven, and one JVM that answers questions.
+"""Java for tests against an independent implementation: artifacts from Maven, and a JVM that answers questions.
 
-Artifacts come through `mvn` once and stay below the user's cache directory; later runs need neither Maven nor a
-network. Where something is missing, the test is skipped and says how to get it.
+`mvn` downloads artifacts once. They stay below the user's cache directory, so later runs need neither Maven nor a
+network. If something is missing, the test is skipped, and its message says how to get it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _NO_JAVA = "no Java development kit 17 or newer: apt-get install openjdk-17-jdk-
 
 
 def jars(*coordinates: str) -> list[Path]:
-    """The files of artifacts, each named `group:artifact:version`, and of all that they need at run time.
+    """The files of artifacts, each named `group:artifact:version`, and of their dependencies at run time.
 
-    `group:artifact:version@jar` is that one file alone: for artifacts whose own description cannot be resolved.
-    Skips the test where there is no Maven, or it cannot bring them.
+    `group:artifact:version@jar` is that file without dependencies: for artifacts whose POM cannot be resolved.
+    Skips the test if there is no Maven, or it cannot download them.
     """
     home = _cache() / hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
     if not home.exists():
-        _bring(coordinates, home)
+        _download(coordinates, home)
     return sorted(home.glob("*.jar"))
 
 
 def java() -> Path:
-    """The `java` on PATH, which can run a source file. Skips the test where there is none."""
+    """The `java` on PATH, if it can run a source file. Skips the test otherwise."""
     found = shutil.which("java")
     if found is None:
         leave_out(_NO_JAVA)
@@ -54,9 +54,9 @@ class Checker:
 
     def __init__(self, source: Path, coordinates: Sequence[str]) -> None:
         classpath = os.pathsep.join(map(str, jars(*coordinates)))
-        # A file, because nobody would read a pipe in time; it is closed with the rest.
+        # A file, because a pipe that is not read would fill up. `close` closes it.
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        # Two workers of a test run share the machine with others: small heap, one collector, no second compiler.
+        # Several processes share the machine: small heap, serial collector, only one compiler.
         options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8"]
         self._process = subprocess.Popen(
             [java(), *options, "-cp", classpath, source],
@@ -67,7 +67,7 @@ class Checker:
         )
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """The answer to one question. Raises: RuntimeError with what the JVM wrote, where it ended instead."""
+        """The answer to one question. Raises: RuntimeError with the JVM's error output if the JVM ended."""
         requests, answers = self._pipe(self._process.stdin), self._pipe(self._process.stdout)
         try:
             requests.write(json.dumps(question) + "\n")
@@ -98,31 +98,31 @@ def _cache() -> Path:
     return Path(caches, "annals", "maven")
 
 
-def _bring(coordinates: Sequence[str], home: Path) -> None:
+def _download(coordinates: Sequence[str], home: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         leave_out(_NO_MAVEN)
     home.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside its place and moved there whole, because several test processes may be at it.
+    # Created next to its place and moved there at once, because several test processes may create it.
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
-        project, brought = Path(scratch, "pom.xml"), Path(scratch, "jars")
-        project.write_text(_project(coordinates, brought), encoding="utf-8")
-        # `copy` refuses to have nothing to do, and copies nothing but the files that are wanted alone.
+        project, folder = Path(scratch, "pom.xml"), Path(scratch, "jars")
+        project.write_text(_project(coordinates, folder), encoding="utf-8")
+        # `copy` fails if it has nothing to copy. It copies only the files without dependencies.
         copying = (f"{_PLUGIN}:copy",) if any(coordinate.endswith("@jar") for coordinate in coordinates) else ()
         goals = (f"{_PLUGIN}:copy-dependencies", *copying)
         done = subprocess.run([maven, "-q", "-B", "-f", project, *goals], capture_output=True, text=True, check=False)
         if done.returncode:
-            leave_out(f"Maven cannot bring {', '.join(coordinates)}: {_last_words(done.stdout)}")
+            leave_out(f"Maven cannot bring {', '.join(coordinates)}: {_first_error(done.stdout)}")
         if not home.exists():
-            brought.rename(home)
+            folder.rename(home)
 
 
-def _last_words(output: str) -> str:
+def _first_error(output: str) -> str:
     lines = [line for line in output.splitlines() if "ERROR" in line]
     return lines[0][:400] if lines else "it does not say why"
 
 
-def _project(coordinates: Sequence[str], brought: Path) -> str:
+def _project(coordinates: Sequence[str], folder: Path) -> str:
     alone: list[str] = []
     whole: list[str] = []
     for coordinate in coordinates:
@@ -140,5 +140,5 @@ def _project(coordinates: Sequence[str], brought: Path) -> str:
 <dependencies>{"".join(whole)}</dependencies>
 <build><plugins><plugin><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
 <configuration><includeScope>runtime</includeScope>
-<outputDirectory>{escape(str(brought))}</outputDirectory><artifactItems>{"".join(alone)}</artifactItems></configuration>
+<outputDirectory>{escape(str(folder))}</outputDirectory><artifactItems>{"".join(alone)}</artifactItems></configuration>
 </plugin></plugins></build></project>"""

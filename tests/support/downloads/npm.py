@@ -1,4 +1,4 @@
-"""Packages of npm for tests that look at what others publish; brought once, kept below the user's cache directory."""
+"""npm packages for tests; downloaded once, stored below the user's cache directory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.support.left_out import leave_out
 
 
 def packages(*names: str) -> Path:
-    """A folder in which `node_modules` has packages, each named `name@version`.
+    """A folder whose `node_modules` has packages, each named `name@version`.
 
-    Skips the test where there is no npm, or it cannot bring them.
+    Skips the test if there is no npm, or it cannot download them.
     """
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     home = Path(caches, "annals", "npm", hashlib.sha256("\n".join(names).encode()).hexdigest()[:16])
@@ -26,7 +26,7 @@ def packages(*names: str) -> Path:
         if npm is None:
             leave_out("no npm: apt-get install npm, or put npm on PATH")
         home.parent.mkdir(parents=True, exist_ok=True)
-        # Made beside its place and moved there whole, because several test processes may be at it.
+        # Created next to its place and moved there at once, because several test processes may create it.
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             made = Path(scratch, "home")
             made.mkdir()
@@ -40,7 +40,7 @@ def packages(*names: str) -> Path:
 
 
 def run(script: str, home: Path, question: Any) -> Any:
-    """What a script prints as JSON, which reads its question as JSON from its input. Skips the test without node."""
+    """Runs a script that reads a question as JSON and prints an answer as JSON. Skips the test without node."""
     node = shutil.which("node")
     if node is None:
         leave_out("no node: apt-get install nodejs, or put node on PATH")

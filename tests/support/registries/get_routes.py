@@ -1,4 +1,4 @@
-"""The GET routes of all APIs of a served registry, as their OpenAPI documents list them."""
+"""The GET routes of all APIs of a registry, as listed in their OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.registries.in_process import Api
 CONFLUENT: Final = "/compat/confluent"
 SCHEMAS: Final = "/compat/schemaregistry/v0.2"
 MESSAGES: Final = "/compat/messagecatalog/v0.1"
-#: The OpenAPI documents, and the path below which each has its paths.
+#: The OpenAPI documents, each with the base of its paths.
 DOCUMENTS: Final = {
     "/-/openapi.json": "",
     "/-/openapi/schemaregistry.json": SCHEMAS,
@@ -37,7 +37,7 @@ class GetRoute(NamedTuple):
             yield path
 
     def queries(self, queries: Iterable[str]) -> list[str]:
-        """Those query strings all of whose parameters the route has."""
+        """The query strings that have only parameters of the route."""
         return [q for q in queries if all(part.partition("=")[0] in self.query for part in q.split("&") if part)]
 
 

@@ -1,4 +1,4 @@
-"""Event logs built by hand: a registry of which each call records one interaction."""
+"""Event logs built by hand: each call records one interaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class History:
         return self.recorded[first:]
 
     def alive_at(self, position: int) -> dict[str, tuple[int, EntityEvent]]:
-        """By stream: what a fold of the log up to a position gives."""
+        """The live entities at a position, by stream: a fold of the log up to it."""
         found: dict[str, tuple[int, EntityEvent]] = {}
         for at, event in self.recorded[:position]:
             found.pop(event.stream, None)

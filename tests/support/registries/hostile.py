@@ -1,4 +1,4 @@
-"""A registry with what makes pages large or wide: long documents, many members, texts with markup."""
+"""A registry with content that makes pages large or wide: long documents, many members, texts with markup."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import httpx
 
-#: A text that pages show as it is: markup, a quote that ends an attribute, and marks that turn the direction.
+#: A text that pages must not interpret: markup, a quote that would end an attribute, and text direction marks.
 MARKUP: Final = (
     "\"><img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>\u202e\u2067 </td>{{7*7}}"
 )
-#: A word that no line break can part.
+#: A word that is wider than a line.
 LONG_WORD: Final = "W" * 3_000
 VERSIONS: Final = 10_000
 MEMBERS: Final = 20_000
@@ -28,7 +28,7 @@ _QUOTES: Final = b"\"<&>' \n"
 
 
 def _schemas() -> dict[str, Any]:
-    """Schemas whose HTML is much longer than their documents, with many attributes, and with many Versions."""
+    """Schemas whose HTML is much longer than their documents, one with many attributes, one with many Versions."""
     attributes = {f"extension{number}": f"{MARKUP} {number} " * 20 for number in range(ATTRIBUTES)}
     lines = {f"p{number}": MARKUP for number in range(8_000)}
     return {
@@ -44,7 +44,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def fill(url: str) -> None:
-    """Writes all of it into a registry with the model of a new one: each kind in one request."""
+    """Writes the content into a registry with the default model, one request for each Group type."""
     members = {f"member{number}": {**_PLAIN, "name": MARKUP, "labels": {"a": MARKUP}} for number in range(MEMBERS)}
     messages = {f"m{number}": {"name": MARKUP, "envelope": "CloudEvents/1.0"} for number in range(MESSAGES)}
     group = {**_NAMED, "description": MARKUP * 20, "documentation": "javascript:alert(1)", "schemas": _schemas()}

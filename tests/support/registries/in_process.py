@@ -1,4 +1,4 @@
-"""A served registry without a socket: the real application over a real store, with a clock and ids that tests know."""
+"""A registry served without a socket: the real application on a real store, with a fixed clock and known ids."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MODEL: dict[str, Any] = {
 
 
 class Api:
-    """One registry and its client. ids: correlation ids to come. now: the time of the server's clock."""
+    """One registry and its client. ids: the next correlation ids. now: the time of the server's clock."""
 
     def __init__(
         self,
@@ -66,28 +66,28 @@ class Api:
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://h")
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """The answer to a request; a body that is no bytes goes as JSON. Headers: `_` stands for `-`."""
+        """The response to a request. body: bytes, or a value that is sent as JSON. Headers: `_` stands for `-`."""
         content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.runner.run(self.client.request(method, path, content=content, headers=named))
 
     def get(self, path: str) -> Any:
-        """The JSON of a GET that succeeds."""
+        """The JSON of the response to a GET, which must succeed."""
         answer = self.send("GET", path)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def done(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """The answer to a request that succeeds."""
+        """The response to a request, which must succeed."""
         answer = self.send(method, path, body, **headers)
         assert answer.status_code in (200, 201, 204), answer.text
         return answer
 
 
 def create(database: str, model: dict[str, Any] = MODEL, id: str | None = None) -> None:
-    """Makes a store whose registry has a model of ours from its first interaction on. id: of this interaction.
+    """Creates a store whose registry has a given model from its first interaction on. id: of this interaction.
 
-    With an id, all such stores are equal, also in what is random otherwise.
+    With an id, all such stores are equal, including otherwise random values.
     """
     fixed: dict[str, Any] = {} if id is None else {"new_id": lambda: id, "new_salt": lambda: "salt"}
     store = Store(database, clock=lambda: NEW_YEAR, **fixed)
@@ -109,9 +109,9 @@ def serving(
     ports: dict[str, Any] | None = None,
     **options: Any,
 ) -> Iterator[Api]:
-    """The registry of a database, for as long as the block lasts.
+    """Serves the registry of a database during the block.
 
-    ids: what its correlation ids begin with. ports: what the application is given besides. options: further settings.
+    ids: the prefix of its correlation ids. ports: further arguments of `create_app`. options: further settings.
     """
     api = Api(database, public_url, ids, ports, **options)
     with api.runner:

@@ -1,10 +1,10 @@
-"""A small server of the standard API that shares no code with Annals: it keeps all in memory, lists in pages of
-two, has no export and nests responses only if flags say so. It records the requests.
+"""A small server of the standard API that shares no code with Annals: it stores all in memory, lists in pages of
+two, has no export, and nests responses only if flags say so. It records the requests.
 
     python -m tests.support.registries.independent_server [FLAG...]
 
-prints its URL. `GET /asked` returns the paths of the requests so far. `POST /refuse` names an xid that it refuses to
-write from then on. `POST /say?path=/dirs` sets the response to a GET of a path; an empty body restores its own.
+prints its URL. `GET /asked` returns the requests so far. `POST /refuse` with an xid makes it refuse all later writes of
+that xid. `POST /say?path=/dirs` sets the response to a GET of a path; an empty body restores its own response.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def _now() -> str:
 
 
 def _entity(given: Mapping[str, Any], known: Json | None) -> Json:
-    """What is kept of an entity that is written, with times of its own where it says none."""
-    kept = {name: value for name, value in given.items() if name not in _SERVED and value is not None}
+    """The stored attributes of a written entity, with the server's times if it has none."""
+    stored = {name: value for name, value in given.items() if name not in _SERVED and value is not None}
     born = known["createdat"] if known else _now()
-    return {"createdat": born, "modifiedat": _now(), **kept, "epoch": known["epoch"] + 1 if known else 1}
+    return {"createdat": born, "modifiedat": _now(), **stored, "epoch": known["epoch"] + 1 if known else 1}
 
 
 class Group:
-    """attributes: its own. resources: by collection and id."""
+    """attributes: of the Group. resources: by collection and id."""
 
     def __init__(self) -> None:
         self.attributes = _entity({}, None)
@@ -62,7 +62,7 @@ class Group:
 
 
 class Resource:
-    """versions: by id, each with its document under the empty name."""
+    """versions: by id, each with its document as the attribute with the empty name."""
 
     def __init__(self, plural: str) -> None:
         self.plural = plural
@@ -70,7 +70,7 @@ class Resource:
         self.versions: dict[str, Json] = {}
 
     def write(self, given: Json, replaces: bool = True) -> None:
-        """Takes a Resource with `meta` and `versions`, or its only Version."""
+        """Writes a Resource with `meta` and `versions`, or its only Version."""
         singular = _SINGULARS[self.plural]
         versions = given.get("versions", {} if given.keys() == {"meta"} or not replaces else {"1": given})
         if "meta" in given:
@@ -80,8 +80,8 @@ class Resource:
             text = attributes.pop(singular, None)
             encoded = attributes.pop(f"{singular}base64", None)
             content = base64.b64decode(encoded) if encoded else json.dumps(text).encode() if text is not None else b""
-            kept = {"ancestorid": id} | _entity(attributes, self.versions.get(id))
-            self.versions[id] = {**kept, "": content}
+            stored = {"ancestorid": id} | _entity(attributes, self.versions.get(id))
+            self.versions[id] = {**stored, "": content}
 
     def default(self) -> str:
         if self.meta.get("defaultversionsticky"):
@@ -104,15 +104,15 @@ class Resource:
         return {**self.version(xid, self.default()), "versionscount": len(self.versions)}
 
     def listed(self, xid: str, inlined: list[str]) -> Json:
-        """It as a list shows it."""
+        """The Resource as a member of a list."""
         versions = {id: self.version(f"{xid}/versions/{id}", id) for id in self.versions}
         nested = {"meta": self.shown_meta(xid), "versions": versions}
         return {**self.resource_details(xid), **{name: each for name, each in nested.items() if name in inlined}}
 
 
 class Plain:
-    """All Groups by id, and what was asked. said: whole answers to GET by path, in place of its own. flags: that it
-    offers; with `inline` its lists of Resources nest `meta` and `versions`, and it refuses to nest more.
+    """The server. asked: the requests. said: responses to GET by path that replace its own. refused: xids. flags: the
+    flags it supports; with `inline` its lists of Resources nest `meta` and `versions`, and it refuses to nest more.
     """
 
     def __init__(self, *flags: str) -> None:
@@ -123,7 +123,7 @@ class Plain:
         self.refused: set[str] = set()
 
     async def answer(self, request: Request) -> Response:
-        """The one way in."""
+        """The response to any request."""
         path = request.url.path
         if path == "/asked":
             return JSONResponse(self.asked)
@@ -185,7 +185,7 @@ class Plain:
         return {"dirid": id, "xid": f"/dirs/{id}", **group.attributes, **counts}
 
     def page(self, request: Request, members: Json) -> Response:
-        """Two members; the link to the next two is relative, as it may be."""
+        """A page of two members. The link to the next page is relative, which the standard allows."""
         first = int(request.query_params.get("from", 0))
         headers = {}
         if first + PAGE < len(members):

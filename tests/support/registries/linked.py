@@ -58,7 +58,7 @@ Json = Any
 ROOT: Final = Caller("root", Role.ADMIN, authenticator="keys", keyid="b2c4d6f8h2j4")
 LINES: Final = {"accept": "application/x-ndjson"}
 _NEXT: Final = re.compile(r"<([^>]*)>;rel=next")
-#: Where an entity was created in this log.
+#: Short URLs. They depend on the position in the log at which an entity was created.
 _SHORT: Final = re.compile(r"/-/s/[0-9a-z]+")
 _CANONICAL: Final = re.compile(r", <[^>]*>;rel=canonical")
 _CURSOR: Final = re.compile(r"cursor=[^&>]*")
@@ -66,9 +66,9 @@ _CURSOR: Final = re.compile(r"cursor=[^&>]*")
 
 @dataclass(frozen=True, slots=True)
 class SyncRound:
-    """One round of replication: the source takes steps, the target perhaps one of its own, then it ingests lines.
+    """One round of replication: the source executes steps, the target at most one of its own, then ingests lines.
 
-    beside: the target's own step. lines: of the feed. back: how many ingested interactions are sent again.
+    beside: the target's own step. lines: of the feed. back: how many ingested interactions are ingested again.
     """
 
     steps: int
@@ -77,7 +77,7 @@ class SyncRound:
     back: int
 
 
-#: Gives the URLs of two empty stores.
+#: Yields the URLs of two empty stores.
 EmptyDatabases = Callable[[], AbstractContextManager[list[str]]]
 
 
@@ -133,13 +133,13 @@ class NamedRegistry:
         while following := _NEXT.search(answer.headers.get("link", "")):
             answer = await self.ask("GET", following[1].removeprefix(self.url))
             whole = replace(whole, content=whole.content + b"\n" + answer.content)
-        told = {
+        shown = {
             name: value
             for name, value in whole.headers.items()
             if name not in ("etag", "content-length", "annals-position")
         }
-        told["link"] = _CANONICAL.sub("", _CURSOR.sub("cursor", told["link"]))
-        headers = {name: self._anywhere(value) for name, value in told.items()}
+        shown["link"] = _CANONICAL.sub("", _CURSOR.sub("cursor", shown["link"]))
+        headers = {name: self._anywhere(value) for name, value in shown.items()}
         return whole.status, headers, self._anywhere(whole.content.decode("latin-1"))
 
     async def feed(self, after: int = 0) -> list[bytes]:
@@ -173,7 +173,7 @@ class NamedRegistry:
         return stored_documents(self.store.engine)
 
     def rows(self) -> dict[str, list[Any]]:
-        """All of the read model, table by table, in an order that is the same for equal ones."""
+        """All rows of the read model by table, sorted."""
         with self.store.writing() as transaction:
             EntityProjection().catch_up(transaction.connection)
         with self.store.engine.connect() as connection:
@@ -199,21 +199,23 @@ class ManualLink:
 
     @property
     def link(self) -> Link:
-        """As it is now."""
+        """The current state of the link."""
         found = self._readers.quick_view().links.get(self.id)
         assert found is not None
         return found
 
     async def ingest(self, after: int | None = None, lines: int | None = None) -> None:
-        """Ingests the log of the source. after: where to begin instead of the cursor; lines: at most, of the feed,
-        even if the cut is inside of an interaction. Raises: what LogIngester raises.
+        """Ingests the log of the source. Raises: what LogIngester raises.
+
+        after: the position to begin after, instead of the cursor. lines: the number of lines of the feed to ingest,
+        which may end inside an interaction.
         """
         ingester = LogIngester(self.link, self._tools())
         ingester.cursor = ingester.cursor if after is None else after
         ingester.ingest(await self.incoming(ingester.cursor, lines))
 
     async def incoming(self, after: int, lines: int | None = None) -> list[ForeignInteraction]:
-        """Interactions of the source beyond a position. lines: see `ingest`."""
+        """The interactions of the source after a position. lines: see `ingest`."""
         return list(parse_interactions((await self._source.feed(after))[:lines]))
 
     @property
@@ -239,7 +241,7 @@ class ManualLink:
 
 @asynccontextmanager
 async def named_registry(name: str, database: str, days: int = 0) -> AsyncIterator[NamedRegistry]:
-    """An open registry. name: its host; days: how late its clock is."""
+    """An open registry. name: its host. days: the offset of its clock."""
     moment = DistinctClock(name, days)
     settings = Settings(database=database, public_url=f"http://{name}", registryid=name)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, caller=ROOT)
@@ -302,7 +304,7 @@ async def replicate_history(
 
 
 def sync_rounds(beside: Sequence[Step | None]) -> SearchStrategy[list[SyncRound]]:
-    """Rounds of replication. beside: steps that the target may take of its own."""
+    """Rounds of replication. beside: the steps of the target to choose from."""
     doing = st.none() | st.sampled_from(beside)
     again = st.sampled_from((0, 0, 1, 2, 5, 99))
     return st.lists(st.builds(SyncRound, st.integers(0, 6), doing, st.integers(0, 60), again), max_size=6)
@@ -310,7 +312,7 @@ def sync_rounds(beside: Sequence[Step | None]) -> SearchStrategy[list[SyncRound]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty_databases(request: pytest.FixtureRequest) -> tuple[str, EmptyDatabases]:
-    """The kind of a database, and a context that gives the URLs of two empty ones."""
+    """The kind of database, and a context manager that yields the URLs of two empty ones."""
     if request.param == "sqlite":
         return request.param, _sqlite
     server: str = request.getfixturevalue("postgres_server")

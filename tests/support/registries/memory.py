@@ -1,4 +1,4 @@
-"""A registry in memory for given/when/then: commands in, events out, a clock that the test moves."""
+"""A registry in memory for given/when/then tests: commands in, events out, a clock that advances with commands."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class MemoryRegistry:
         return (START + timedelta(seconds=self.interactions)).isoformat().replace("+00:00", "Z")
 
     def do(self, command: Command) -> Decision:
-        """Decides a command and takes its events in. Raises: Problem, and then nothing has changed."""
-        command = deepcopy(command)  # a tree is handed over with its command, and tests use theirs again
+        """Decides a command and applies its events. Raises: Problem; then nothing has changed."""
+        command = deepcopy(command)  # `decide` owns the tree of its command, and tests reuse theirs
         moment = START + timedelta(seconds=self.interactions + 1)
         decision = decide(command, self.world, Context(moment, f"c{self.interactions + 1}"))
         self.interactions += 1
@@ -64,7 +64,7 @@ class MemoryRegistry:
         return self.do(ReplaceModel(dict(source)))
 
     def get(self, xid: str) -> Entity:
-        """The living entity with exactly this xid."""
+        """The live entity with exactly this xid."""
         entity = self.find(xid)
         assert entity is not None, f"{xid} does not exist"
         return entity
@@ -86,7 +86,7 @@ def event_kinds(decision: Decision) -> dict[str, str]:
 
 
 def changed_attributes(decision: Decision, xid: str) -> set[str]:
-    """What one event of a decision lists as changed."""
+    """The attributes that one event of a decision lists as changed."""
     return set(next(event for event in decision.events if event.xid == xid).changed)
 
 

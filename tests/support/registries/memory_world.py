@@ -1,4 +1,4 @@
-"""World and Publications in memory: what tests decide against, and what SQL has to agree with."""
+"""World and Publications in memory: tests decide on them, and compare the SQL implementations with them."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ COMMAND = DeleteEntities("/dirs")
 
 
 class Registry:
-    """What a test writes to and reads from. `history` holds the same log in memory.
+    """A registry that tests write to and read from. `history` holds the same log in memory.
 
-    most: leaves that the index takes of one entity. is_behind: the index is behind, and not brought up to date.
+    most: leaves of one entity in the attribute index. is_behind: the attribute index is not updated.
     """
 
     def __init__(self, url: str, most: int = MAX_LEAVES, *, is_behind: bool = False) -> None:
@@ -54,7 +54,7 @@ class Registry:
         refresh: bool = False,
         documents: dict[str, bytes] | None = None,
     ) -> int:
-        """One interaction, through log and read model; the position that it ends at."""
+        """Records one interaction in the log and the read model. Returns its last position."""
         with self.store.writing() as tx:
             events = tuple(event for _, event in self.history.record(*changes, refresh=refresh))
             recorded = tx.append(Decision(events, documents or {}), tx.context(), COMMAND)
@@ -70,7 +70,7 @@ class Registry:
         return rows["entity"], rows["entity_history"], rows["attribute"]
 
     def expected(self) -> tuple[Rows, Rows, Rows]:
-        """The same, from the log in memory and the definitions alone."""
+        """The expected rows of `tables`, computed from the log in memory."""
         rows: dict[str, tuple[int, EntityEvent]] = {}
         replaced: Rows = []
         for position, event in self.history.recorded:
@@ -80,16 +80,16 @@ class Registry:
                 rows[event.stream] = position, event
         alive = [entity_row(event, position) for position, event in rows.values()]
         found = [
-            (kept.type, path, value, kept.id_key)
-            for kept, (_, event) in zip(alive, rows.values(), strict=True)
-            if kept.type not in ("/model", "/capabilities")
+            (entity.type, path, value, entity.id_key)
+            for entity, (_, event) in zip(alive, rows.values(), strict=True)
+            if entity.type not in ("/model", "/capabilities")
             for path, value in leaves(event.attributes).items()
         ]
         return sorted(map(tuple, alive), key=str), sorted(replaced, key=str), sorted(found, key=str)
 
 
 def record_files(registry: Registry, groups: int, files: int) -> None:
-    """Records Groups with as many files each, for plans of queries on more entities than are worth a scan."""
+    """Records Groups with the same number of files each: enough entities that query plans avoid scans."""
     for d in range(groups):
         recorded = (
             (f"/dirs/d{d}/files/f{f}", {"name": f"n{f}", "size": f, "meta": {"readonly": f % 2 == 0}})

@@ -1,7 +1,7 @@
-"""A registry served in process: no sockets, a clock and ids that the caller sets, paths and headers as they are sent.
+"""A registry served in process: no sockets, a clock and ids that the caller sets, paths and headers sent unchanged.
 
-Request n of a story happens n seconds after midnight and has the correlation id `c<n>`; what comes before the story
-(the registry, its model) happens at midnight.
+Request n of a test case happens n seconds after midnight and has the correlation id `c<n>`. The preparation (creating
+the registry, its model) happens at midnight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BASE: Final = "http://registry"
 REGISTRYID: Final = "reg"
 MIDNIGHT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
-#: What a refused request leaves as it was: the log, what points into it, and every row of the read model.
+#: The rows that a refused request must not change: the log, the tables that refer to it, and the read model.
 _STATE_QUERIES: Final = (
     "SELECT max(position) FROM log",
     "SELECT max(last), count(*) FROM interaction",
@@ -35,7 +35,7 @@ _STATE_QUERIES: Final = (
 
 
 class Request(NamedTuple):
-    """One request of a test case. body: None for none, bytes as they are, text as UTF-8, anything else as JSON."""
+    """One request of a test case. body: None for none, bytes unchanged, text as UTF-8, anything else as JSON."""
 
     method: str
     path: str
@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. headers: names in lower case, several of a name joined by a comma and a space."""
+    """A response. headers: names in lower case, repeated headers joined by a comma and a space."""
 
     status: int
     headers: Mapping[str, str]
@@ -65,12 +65,12 @@ class RequestClock:
     def new_id(self) -> str:
         if self.number:
             return f"c{self.number}"
-        self._early += 1  # there are several before request 1, and no two may share an id
+        self._early += 1  # there are several interactions before request 1, with different ids
         return f"before{self._early}"
 
 
 class OpenRegistry:
-    """An open registry that answers requests, each at a moment of its own."""
+    """An open registry that answers requests. moment: advances with each request."""
 
     def __init__(self, app: Any, moment: RequestClock) -> None:
         self._app = app
@@ -82,12 +82,12 @@ class OpenRegistry:
         return await self.send(request)
 
     async def send(self, request: Request) -> Answer:
-        """The answer to a request at the present moment."""
+        """The response to a request, without advancing the clock."""
         sent, bodies = _scope(request), [_bytes(request.body)]
         messages: list[Any] = []
 
         async def receive() -> dict[str, Any]:
-            if not bodies:  # the client stays, which feeds look at
+            if not bodies:  # the client stays connected; feeds check this
                 await asyncio.Event().wait()
             return {"type": "http.request", "body": bodies.pop(), "more_body": False}
 
@@ -100,7 +100,7 @@ class OpenRegistry:
 
 
 class Registry(OpenRegistry):
-    """An open registry and a look into its database."""
+    """An open registry and its database."""
 
     def __init__(self, app: Any, engine: Engine, moment: RequestClock) -> None:
         super().__init__(app, moment)
@@ -114,7 +114,7 @@ class Registry(OpenRegistry):
 
 @asynccontextmanager
 async def serving(database: str, model: Mapping[str, Any] | None = None) -> AsyncIterator[Registry]:
-    """The registry of a database at midnight, with a model of its own if one is given (that is a second epoch)."""
+    """The registry of a database at midnight. model: replaces the default model, in a second epoch."""
     moment, engine = RequestClock(), _engine(database)
     settings = Settings(database=database, public_url=BASE, registryid=REGISTRYID, hosts="elsewhere.example")
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id, new_salt=lambda: "salt")
@@ -130,9 +130,10 @@ async def serving(database: str, model: Mapping[str, Any] | None = None) -> Asyn
 
 
 class ReusableRegistry:
-    """One database for many test cases, one after the other, each with the model that it names.
+    """One database for many test cases, one after the other, each with one of several models.
 
-    What is stored at midnight is made once for each model and put back later: that is most of the time of a short case.
+    The state at midnight is created once for each model, and restored for later cases. To create it would take most of
+    the time of a short case.
     """
 
     def __init__(self, database: str, models: Mapping[str, Mapping[str, Any]]) -> None:
@@ -168,7 +169,7 @@ class ReusableRegistry:
 
 
 def delete_all_rows(database: str) -> None:
-    """Takes all rows out of a store's tables, so that one schema serves many test cases."""
+    """Deletes all rows of a store's tables, so that many test cases can use one schema."""
     engine, tables = _engine(database), MetaData()
     tables.reflect(engine)
     with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""Served registries that tests kill and restart. Each is a process that keeps its address."""
+"""Served registries that tests kill and restart. Each is a process, and has the same address after a restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.ports import free_port
 from tests.support.registries.client import VERSION, RegistryClient
 from tests.support.serving import annals, serving
 
-#: The token of an administrator, and that of somebody who only writes.
+#: The tokens of an administrator and of a writer.
 TOKEN: Final = "the-token-of-an-administrator"
 WRITER: Final = "the-token-of-a-writer"
 TOKENS: Final = {TOKEN: {"name": "root", "role": "admin"}, WRITER: {"name": "wilma", "role": "writer"}}
@@ -29,9 +29,8 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 class Location(NamedTuple):
-    """Where a registry runs. host: its address for others. near: its address for tests. listens: where it does.
-
-    reaches: addresses that it may connect to. within: what a command begins with to run there.
+    """Where a registry runs. host: its address for other registries. near: its address for tests. listens: the address
+    that it listens on. reaches: addresses that it may connect to. within: a prefix of its commands.
     """
 
     host: str = _LOOPBACK
@@ -42,12 +41,12 @@ class Location(NamedTuple):
 
 
 LOCAL: Final = Location()
-#: A process that is no fork of another, so that even the order of sets is its own.
+#: A process that is no fork, so that it has its own hash seed and order of sets.
 SEPARATE_PROCESS: Final = Location(within=("env",))
 
 
 class Registry(RegistryClient):
-    """One registry and a client of it. home: the directory that is its own. url: stays the same when it starts again.
+    """One registry and a client of it. home: its directory. url: is the same after a restart.
 
     settings: of its environment; `ANNALS_TOKENS` may be changed between `stop` and `start`.
     """
@@ -70,7 +69,7 @@ class Registry(RegistryClient):
         self._client = self.client(TOKEN)
 
     def start(self) -> None:
-        """Serves it; returns once it answers."""
+        """Serves the registry; returns when it answers."""
         options = ("--host", self.place.listens, "--port", str(self.port))
         served = serving(self.database, self.home, *options, within=self.place.within, **self.settings)
         self.process = self._up.enter_context(served).process
@@ -86,22 +85,22 @@ class Registry(RegistryClient):
         self._up.close()
 
     def close(self) -> None:
-        """Stops it for good."""
+        """Stops the process and closes the client."""
         self.stop()
         super().close()
 
     def credential(self, token: str) -> None:
-        """Asks with another token from now on."""
+        """Uses another token for all later requests."""
         self._client.headers["authorization"] = f"Bearer {token}"
 
     def client(self, token: str | None) -> httpx.Client:
-        """Another client. token: None for nobody whom the registry knows."""
+        """Another client. token: None for an anonymous client."""
         headers = {"authorization": f"Bearer {token}"} if token is not None else {}
         url = f"http://{self.place.near}:{self.port}"
         return httpx.Client(base_url=url, headers=headers, timeout=_SECONDS, trust_env=False)
 
     def link(self, id: str, url: str, **members: Any) -> dict[str, Any]:
-        """Makes a link or changes it, with an administrator's token unless `members` say otherwise; its document."""
+        """Creates or changes a link, by default with an administrator's token. Returns its document."""
         document = {"url": url, "credential": {"token": TOKEN}, **members}
         found: dict[str, Any] = self.done("PUT", f"/-/links/{id}", document)
         return found
@@ -118,19 +117,19 @@ class Registry(RegistryClient):
             self.done("PUT", f"/schemagroups/{start}{number}", {"schemas": made})
 
     def head(self) -> dict[str, Any]:
-        """The head of its log."""
+        """The head of the log."""
         found: dict[str, Any] = self.done("GET", "/-/log/head")
         return found
 
     def ids(self) -> list[str]:
-        """The correlation ids of the interactions of its tree, in order; the first one made it."""
+        """The correlation ids of the interactions of the tree, in order; the first created the registry."""
         with self._client.stream("GET", "/-/log", headers={"accept": "application/x-ndjson"}) as lines:
             found = [json.loads(line) for line in lines.iter_lines()]
         apart = {each["position"] for each in found if is_outside_tree(each.get("stream", ""))}
         return [each["xregcorrelationid"] for each in found if "first" in each and each["first"] not in apart]
 
     def verified(self) -> str:
-        """The output of `annals log verify`, which must find nothing."""
+        """The output of `annals log verify`, which must succeed."""
         settings = {name: value for name, value in self.settings.items() if name == "ANNALS_MASTER_KEY"}
         done = annals("log", "verify", "--database", self.database, cwd=self.home, **settings)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -156,7 +155,7 @@ def registries(
 
 
 def wait_until_equal_logs(one: Registry, *others: Registry, seconds: float = _SECONDS) -> None:
-    """Waits until the others have the state of one registry, from the same interactions, each of them once.
+    """Waits until the others have the state of one registry, by the same interactions, each of them once.
 
     The first interaction, which created the registry, may differ.
     """

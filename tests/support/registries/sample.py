@@ -1,4 +1,4 @@
-"""A registry with what pages show: schemas with Versions, messages, endpoints, and odd names."""
+"""A registry with content for all pages: schemas with Versions, messages, endpoints, and odd names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIELDS: Final[list[dict[str, Any]]] = [
     {"name": "temperature", "type": "double", "default": 0.0, "doc": "degrees Celsius"},
     {"name": "takenAt", "type": "long", "default": 0},
 ]
-#: A name, and a value of an attribute, that a page must show as they are.
+#: A name of an entity. Pages must escape it.
 HOSTILE: Final = "<script>alert('x')</script>"
 
 
@@ -70,7 +70,7 @@ ENDPOINTS: Final[dict[str, Any]] = {
 
 
 def fill(url: str, schemas: int = 0, headers: Mapping[str, str] | None = None) -> None:
-    """Writes all of it into a registry with the model of a new one. schemas: how many more there are."""
+    """Writes the content into a registry with the default model. schemas: the number of further schemas."""
     with httpx.Client(base_url=url, timeout=60, headers=headers) as client:
         for path, body in (
             ("/schemagroups", SCHEMAS),

@@ -1,4 +1,4 @@
-"""The pages of the sample registry, by the rows of the table of pages."""
+"""Pages of the sample registry, by the rows of the table of pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 _READING: Final = "schemagroups/sensors/schemas/reading"
 _ODD: Final = "schemagroups/sensors/schemas/odd:name@x~y.z"
-#: Paths below `/ui/` of each page of the table, with odd ids, problems and moments of the past among them.
+#: Paths below `/ui/` for each row of the table, including odd ids, problems and moments of the past.
 PATHS: Final = {
     "": ("", "?asof=20"),
     "search": ("search", "search?q=reading", "search?q=temp&versions=all", "search?q=nowhere"),
@@ -52,7 +52,7 @@ PATHS: Final = {
     "graph/{xid:path}": ("graph/endpoints/telemetry", "graph/endpoints/telemetry?asof=30", "graph/endpoints/none"),
     "subscriptions": ("subscriptions",),
     "subscriptions/new": ("subscriptions/new",),
-    # Those of one subscription are in test_delivery_pages.py, because its id is random.
+    # The pages of an existing subscription are in test_delivery_pages.py, because its id is random.
     **{f"subscriptions/{{id}}{path}": (f"subscriptions/none{path}",) for path in ("", "/edit", "/delete")},
     "subscriptions/{id}/discard/{sequence}": ("subscriptions/none/discard/1",),
     "links": ("links",),

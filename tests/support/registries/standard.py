@@ -19,7 +19,7 @@ from tests.support.serving import ROOT, environment
 
 #: Seconds between two polls of the links in tests.
 SHORT_INTERVAL: Final = 0.2
-#: Attributes that each server sets for itself, and those that change with a Group or a meta.
+#: Attributes that each server sets for itself, and those that change with members of a Group or a Resource.
 _OWN: Final = ("epoch", "self", "xid", "isdefault", "readonly", "metaurl", "versionsurl", "versionscount")
 _TOUCHED: Final = ("modifiedat", "defaultversionurl", "filesurl", "filescount", "notesurl", "notescount")
 
@@ -34,18 +34,18 @@ class IndependentServer:
         self._client = httpx.Client(base_url=url, timeout=60, trust_env=False)
 
     def request(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """What a request with a JSON body, or none, is answered with."""
+        """The response to a request with a JSON body, or with none."""
         given = {} if body is None else {"json": body}
         return self._client.request(method, path, **given)
 
     def done(self, method: str, path: str, body: Any = None) -> Any:
-        """What a request that succeeds is answered with, None for no body."""
+        """The JSON of the response to a request, which must succeed; None without a body."""
         answer = self.request(method, path, body)
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
     def requests(self) -> list[str]:
-        """The requests so far, as `GET /dirs`."""
+        """The requests so far, such as `GET /dirs`."""
         found: list[str] = self.done("GET", "/asked")
         return found
 
@@ -61,7 +61,7 @@ class IndependentServer:
 
 @contextmanager
 def independent_server(*flags: str) -> Iterator[IndependentServer]:
-    """The server of `independent_server.py` in a process of its own. flags: those it offers besides `epoch`."""
+    """The server of `independent_server.py` in a separate process. flags: those it supports in addition to `epoch`."""
     command = [sys.executable, "-m", "tests.support.registries.independent_server", *flags]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -80,9 +80,9 @@ def use_common_model(*registries: Registry) -> None:
 
 
 def contents(server: Registry | IndependentServer) -> Json:
-    """The contents of `dirs` of a server by xid: Groups, metas, Versions with documents; without its own attributes.
+    """The contents of `dirs` of a server by xid: Groups, metas, Versions with documents; without server-set attributes.
 
-    It takes many requests, which begin again if an entity was deleted between two of them.
+    This takes many requests. If an entity is deleted between two of them, it starts from the beginning.
     """
     for attempts_left in reversed(range(5)):
         try:
@@ -150,7 +150,7 @@ def _members(server: Registry | IndependentServer, path: str) -> Iterator[tuple[
     while path:
         answer = server.request("GET", path)
         if answer.status_code == 404 and path == "/dirs":
-            return  # there is no such type yet
+            return  # the model does not have this type yet
         assert answer.is_success, answer.text
         yield from answer.json().items()
         path = answer.links.get("next", {}).get("url", "")

@@ -1,4 +1,4 @@
-"""Writes that a replica should never have: they go to its store directly, in the name of its link."""
+"""Writes that a replica should never have: made in its store directly, in the name of its link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.registries.restarted import Registry
 
 
 def write_as_link(registry: Registry, link: str, commands: Iterable[Command]) -> None:
-    """Executes commands without the server, as if a link had brought their changes."""
+    """Executes commands without the server, as if a link had replicated their changes."""
     settings = Settings(database=registry.database, public_url=registry.url)
     with closing(open_registry(settings)) as opened:
         for command in commands:
@@ -23,7 +23,7 @@ def write_as_link(registry: Registry, link: str, commands: Iterable[Command]) ->
 
 
 def request_count(registry: Registry, route: str) -> int:
-    """The number of requests that a registry has answered on a route."""
+    """The number of GET requests to a route that a registry has answered."""
     lines = registry.request("GET", "/-/metrics").text.splitlines()
     counts = (line for line in lines if line.startswith(f'annals_http_requests_total{{method="GET",route="{route}"'))
     return sum(int(float(line.rpartition(" ")[2])) for line in counts)
@@ -35,6 +35,6 @@ def tree_content(registry: Registry, path: str = "/schemagroups?inline") -> Any:
 
 
 def interactions(registry: Registry) -> list[dict[str, Any]]:
-    """The interactions of its log, in order."""
+    """The interactions of the log of a registry, in order."""
     lines = registry.request("GET", "/-/log", headers={"accept": "application/x-ndjson"})
     return [found for found in map(loads, lines.text.splitlines()) if "first" in found]

@@ -1,4 +1,4 @@
-"""A registry that is served, as those see it who subscribe to it and write to it."""
+"""A client of a served registry that subscribes and writes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.serving import Served, serving
 
 
 class Registry(RegistryClient):
-    """A client of a served registry. served: where, and its process."""
+    """A client of a served registry."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
         self._client = httpx.Client(base_url=served.url, timeout=30.0, trust_env=False)
 
     def subscribe(self, sink: str, **members: Any) -> str:
-        """The id of a new subscription. members: `settings` are the protocol's; others are as the API has them."""
+        """The id of a new subscription. members: `settings` becomes `protocolsettings`; others are sent unchanged."""
         settings = members.pop("settings", {})
         body = {"protocol": "HTTP", "sink": sink, "protocolsettings": settings} | members
         return str(self.done("POST", "/subscriptions", body)["id"])
@@ -43,7 +43,7 @@ class Registry(RegistryClient):
 
 @contextmanager
 def registry(database: str, cwd: Path, **settings: str) -> Iterator[Registry]:
-    """A registry, served by a process of its own that may send to this machine."""
+    """Serves a registry that may deliver to this machine; yields a client."""
     shared = {"ANNALS_SINKS_ALLOW": "127.0.0.1,localhost"} | settings
     with serving(database, cwd, **shared) as served:
         client = Registry(served)

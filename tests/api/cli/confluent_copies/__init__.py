@@ -1,1 +1,1 @@
-"""Copies from and to other schema registries, by the verbs."""
+"""Copies from and to other schema registries with `annals import` and `annals export`."""

@@ -1,4 +1,4 @@
-"""Copies from and to other schema registries: ids, numbers, guids, texts, references, deletions and settings stay."""
+"""Copies from and to schema registries keep ids, numbers, guids, texts, references, deletions and settings."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_killed_copy_is_finished_by_the_next(annals: Annals, folder: Path) -> 
     with serving_confluent(sqlite(folder, "first"), folder / "first") as first:
         fill(first, 40)
         source = contents(first)
-        for lines in (3, 20):  # killed after so many lines, whatever is under way then
+        for lines in (3, 20):  # the number of new events in the log when the import is killed
             kill_import(folder, first, database, lines)
         copied = annals("import", "--from-confluent", first, "--database", database)
         assert copied.code == 0, copied.err
@@ -116,10 +116,10 @@ def test_a_killed_copy_is_finished_by_the_next(annals: Annals, folder: Path) -> 
 
 
 def kill_import(folder: Path, url: str, database: str, position: int) -> None:
-    """Kills an import once the log has some more events."""
+    """Starts an import, and kills it once the log has `position` more events."""
     arguments = ["import", "--from-confluent", url, "--database", database]
-    known = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
-    process = Fork(arguments, folder, known, folder / "out", folder / "err")
+    settings = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
+    process = Fork(arguments, folder, settings, folder / "out", folder / "err")
     start = last_position(database) if Path(folder / "second.db").exists() else 0
     while process.poll() is None:
         if (folder / "second.db").exists() and _position_or_none(database) >= start + position:
@@ -185,7 +185,7 @@ def test_a_context_is_moved_into_another(annals: Annals, folder: Path) -> None:
 
 
 def test_versions_that_refer_to_their_own_subject(annals: Annals, folder: Path) -> None:
-    # CSR-1003: a subject in two parts
+    # CSR-1003: a subject whose versions are copied in two parts
     database = sqlite(folder, "second")
     with serving_confluent(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
         register(client, "s", {"schema": AVRO})
@@ -201,7 +201,7 @@ def test_versions_that_refer_to_their_own_subject(annals: Annals, folder: Path) 
 
 
 def test_the_default_version_is_the_latest_one(annals: Annals, folder: Path) -> None:
-    # CSR-1003: all Versions come in one interaction, and some go in the next
+    # CSR-1003: one interaction creates all Versions, and the next one deletes some
     database = sqlite(folder, "second")
     with serving_confluent(sqlite(folder, "first"), folder / "first") as first, httpx.Client(base_url=first) as client:
         done(client, "PUT", "/config", {"compatibility": "NONE"})
@@ -273,7 +273,7 @@ def test_a_topic(annals: Annals, folder: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_following_a_registry(annals: Annals, folder: Path) -> None:
-    # CSR-1011: deletions reach what the copy wrote and nobody changed; other things stay
+    # CSR-1011: --follow deletes copied subjects without local changes; other subjects stay
     database, options = sqlite(folder, "second"), ["--report", "report.jsonl"]
     with (
         serving_confluent(sqlite(folder, "first"), folder / "first") as first,
@@ -282,20 +282,20 @@ def test_following_a_registry(annals: Annals, folder: Path) -> None:
         for name in ("a", "b", "c"):
             register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
         assert annals("import", "--from-confluent", first, "--database", database).code == 0
-        register(client, "once", {"schema": '"int"'})  # takes the id that the other registry gives below
+        register(client, "once", {"schema": '"int"'})  # takes the id that the other registry assigns to `mine` below
         done(client, "DELETE", "/subjects/once")
         done(client, "DELETE", "/subjects/once?permanent=true")
         done(client, "DELETE", "/subjects/a")
-        kept = annals("import", "--from-confluent", first, "--database", database, *options)
-        assert kept.code == 0, kept.err
+        repeated = annals("import", "--from-confluent", first, "--database", database, *options)
+        assert repeated.code == 0, repeated.err
         lines = [line for line in report(folder / "report.jsonl") if line.get("subject") == "a" and "version" in line]
         assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it since")]
         with serving_confluent(database, folder / "second") as second, httpx.Client(base_url=second) as other:
             register(other, "mine", {"schema": '"int"'})
             root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
             arguments = ["import", "--from-confluent", first, "--server", root, "--follow", "--interval", "0.1"]
-            known = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
-            process = Fork(arguments, folder, known, folder / "out", folder / "err")
+            settings = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
+            process = Fork(arguments, folder, settings, folder / "out", folder / "err")
             try:
                 wait_for(lambda: other.get("/subjects").json() == ["b", "c", "mine"])
                 register(client, "d", {"schema": OTHER})

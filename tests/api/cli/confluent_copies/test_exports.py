@@ -1,4 +1,4 @@
-"""Exports to other schema registries that give ids of their own, of the past, and into another context (CSR-1008)."""
+"""Exports to schema registries that assign their own ids, of a past state, and into another context (CSR-1008)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def local_addresses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own(folder: Path) -> str:
-    """The store of a registry: a subject with a soft-deleted version, and one that refers to it."""
+    """The URL of a store: a subject with a soft-deleted version, and a subject that refers to its other version."""
     database = sqlite(folder, "own")
     with serving_confluent(database, folder / "own") as url, httpx.Client(base_url=url) as client:
         register(client, "once", {"schema": '"int"'})
@@ -41,13 +41,13 @@ def own(folder: Path) -> str:
 
 
 def test_new_ids(annals: Annals, folder: Path, own: str) -> None:
-    """The other registry has no mode IMPORT: it is refused, unless it may give its own ids. A second run finds all."""
+    """A registry without mode IMPORT is refused, unless --new-ids is given. A second run finds all versions equal."""
 
-    def without_modes(asked: Asked) -> Told | None:
-        return Told(405, None) if asked.path.startswith("/mode") else None
+    def without_modes(request: Asked) -> Told | None:
+        return Told(405, None) if request.path.startswith("/mode") else None
 
     with serving_confluent(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
-        register(client, "mine", {"schema": '"long"'})  # so that ids differ
+        register(client, "mine", {"schema": '"long"'})  # takes id 1, so that the ids of the copies differ
         with gateway(other, without_modes) as target:
             refused = annals("export", "--to-confluent", target.url, "--database", own)
             assert refused.code == 1 and "does not keep ids: it has no mode IMPORT. With --new-ids" in refused.err
@@ -80,10 +80,10 @@ def test_the_past(annals: Annals, folder: Path, own: str) -> None:
 
 
 def test_into_another_context(annals: Annals, folder: Path, own: str) -> None:
-    """References stay inside the copied context, and ids stay, since they count per context."""
+    """References stay inside the copied context. Ids stay the same, because they are unique per context only."""
     with serving_confluent(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
         register(client, "mine", {"schema": '"long"'})
-        register(client, "mine2", {"schema": '"int"'})  # has an id that an exported schema has
+        register(client, "mine2", {"schema": '"int"'})  # has the id of an exported schema
         selection = ("--context", ".", "--into", "moved", "--subject-prefix", "")
         copied = annals("export", "--to-confluent", other, "--database", own, *selection)
         assert copied.code == 0, copied.err
@@ -97,7 +97,7 @@ def test_into_another_context(annals: Annals, folder: Path, own: str) -> None:
 
 
 def test_an_export_of_a_document_names_the_verb_that_keeps_ids(annals: Annals, folder: Path, own: str) -> None:
-    # CSR-903
+    # CSR-903: an exported document does not contain the ids of schemas
     with_schemas = annals("export", "--database", own, "--output", "copy.json")
     assert with_schemas.code == 0 and "`annals import --from-confluent`" in with_schemas.err
     assert with_schemas.err.startswith("annals: the document has no ids of schemas")

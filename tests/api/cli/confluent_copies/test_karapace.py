@@ -1,6 +1,6 @@
-"""A copy from Karapace, which keeps its schemas in a topic.
+"""A copy from Karapace, which stores its schemas in a topic.
 
-It is not among the project's packages. The test is skipped unless `KARAPACE_PYTHON` names an interpreter whose
+Karapace is not among the project's packages. The test is skipped unless `KARAPACE_PYTHON` names an interpreter whose
 environment has it, such as `.venv-karapace/bin/python`.
 """
 
@@ -33,8 +33,8 @@ JSON: Final = '{"title": "base", "type": "object"}'
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not PYTHON, reason="KARAPACE_PYTHON names no interpreter with Karapace")
 def test_a_copy_from_karapace(annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # CSR-1002. Its list of all schemas has no soft-deleted ones, it knows no pages and contexts, and answers the global
-    # mode for each subject.
+    # CSR-1002: Karapace's list of all schemas lacks soft-deleted versions. It has no pages and no contexts, and returns
+    # the global mode as the mode of each subject.
     monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1")
     database = sqlite(folder, "second")
     with karapace(folder) as url, httpx.Client(base_url=url, timeout=30) as client:
@@ -61,7 +61,7 @@ def test_a_copy_from_karapace(annals: Annals, folder: Path, monkeypatch: pytest.
 
 @contextmanager
 def karapace(folder: Path) -> Iterator[str]:
-    """The URL of a Karapace with a broker of its own."""
+    """The URL of a Karapace with its own broker."""
     port = free_port()
     with kafka() as broker, (folder / "karapace.log").open("wb") as log:
         settings: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""Copies from registries of other makes and releases, from busy ones, and from ones that change meanwhile (CSR-1002).
+"""Copies from other schema registries, from overloaded ones, and from ones that change during the copy (CSR-1002).
 
-Each is a registry behind a gateway, which answers some requests itself, or leaves out what that make does not have.
+Each is a registry behind a gateway, which answers some requests itself, or removes what the other product lacks.
 """
 
 from __future__ import annotations
@@ -42,49 +42,49 @@ def local_addresses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Peer(NamedTuple):
-    """What a registry of another make does otherwise. expects: of copies, what that registry can tell."""
+    """How another product differs. expects: reduces copies to the data that the product can return."""
 
-    answer: Answer = lambda asked: None
-    ignored: Ignored = lambda asked: ()
-    change: Change = lambda asked, body: body
+    answer: Answer = lambda request: None
+    ignored: Ignored = lambda request: ()
+    change: Change = lambda request, body: body
     expects: Callable[[dict[Subject, SubjectCopy]], dict[Subject, SubjectCopy]] = lambda copies: copies
 
 
-def without(*paths: str, told: Told = NOT_FOUND) -> Answer:
-    """A registry that does not have some paths."""
-    return lambda asked: told if asked.path.startswith(paths) else None
+def without(*paths: str, response: Told = NOT_FOUND) -> Answer:
+    """A registry that lacks some paths."""
+    return lambda request: response if request.path.startswith(paths) else None
 
 
-def without_members(asked: Asked, body: Any) -> Any:
-    """Schemas of an older registry."""
+def without_members(request: Asked, body: Any) -> Any:
+    """Removes the members that schemas of an older release lack."""
     if isinstance(body, list):
-        return [without_members(asked, one) for one in body]
+        return [without_members(request, one) for one in body]
     if isinstance(body, dict):
         return {name: value for name, value in body.items() if name not in ("deleted", "guid", "ts")}
     return body
 
 
-def in_order_of_numbers(asked: Asked, body: Any) -> Any:
-    """The list of all schemas in an order in which the versions of a subject are apart."""
-    if asked.path == "/schemas" and isinstance(body, list):
+def in_order_of_numbers(request: Asked, body: Any) -> Any:
+    """Sorts the list of all schemas so that the versions of a subject are not next to each other."""
+    if request.path == "/schemas" and isinstance(body, list):
         return sorted(body, key=lambda one: (one["version"], one["subject"]))
     return body
 
 
 PEERS = {
     "no list of schemas": Peer(without("/schemas")),
-    "another method at the list": Peer(without("/schemas", told=NOT_ALLOWED)),
-    "a list that is not implemented": Peer(without("/schemas", told=Told(501, None))),
-    "a list that is refused": Peer(without("/schemas", told=Told(403, {"error_code": 40301, "message": "no"}))),
-    "a list of something else": Peer(without("/schemas", told=Told(200, {"schemas": []}))),
-    "no pages": Peer(ignored=lambda asked: ("offset", "limit")),
+    "another method at the list": Peer(without("/schemas", response=NOT_ALLOWED)),
+    "a list that is not implemented": Peer(without("/schemas", response=Told(501, None))),
+    "a list that is refused": Peer(without("/schemas", response=Told(403, {"error_code": 40301, "message": "no"}))),
+    "a list of something else": Peer(without("/schemas", response=Told(200, {"schemas": []}))),
+    "no pages": Peer(ignored=lambda request: ("offset", "limit")),
     "an older release": Peer(change=without_members),
     "an older release, whose list has no deleted ones": Peer(
-        ignored=lambda asked: ("deleted",) if asked.path == "/schemas" else (), change=without_members
+        ignored=lambda request: ("deleted",) if request.path == "/schemas" else (), change=without_members
     ),
     "a list in another order": Peer(change=in_order_of_numbers),
     "no modes": Peer(
-        without("/mode", told=NOT_ALLOWED),
+        without("/mode", response=NOT_ALLOWED),
         expects=lambda copies: {subject: replace(copy, mode=None) for subject, copy in copies.items()},
     ),
     "no contexts": Peer(
@@ -94,10 +94,10 @@ PEERS = {
 }
 
 
-def like_karapace(asked: Asked) -> Told | None:
-    """No contexts, and the global mode for each subject."""
-    is_of_subject = asked.path.startswith("/mode/") and asked.path != "/mode/Sub1"
-    return Told(200, {"mode": "READWRITE"}) if is_of_subject else without("/contexts")(asked)
+def like_karapace(request: Asked) -> Told | None:
+    """A registry without contexts that returns the global mode as the mode of each subject."""
+    is_of_subject = request.path.startswith("/mode/") and request.path != "/mode/Sub1"
+    return Told(200, {"mode": "READWRITE"}) if is_of_subject else without("/contexts")(request)
 
 
 PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer=like_karapace)
@@ -105,7 +105,7 @@ PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a registry with schemas of all kinds, which tests only read."""
+    """The URL of a registry with schemas of all kinds, which tests only read."""
     place = tmp_path_factory.mktemp("filled")
     with serving_confluent(f"sqlite:///{place / 'first'}.db", place) as url:
         fill(url, 30)
@@ -119,31 +119,31 @@ def test_a_peer_of_another_make(annals: Annals, folder: Path, filled: str, make:
         copied = annals("import", "--from-confluent", source.url, "--database", database)
         assert copied.code == 0, copied.err
     with serving_confluent(database, folder / "second") as second:
-        assert _told(peer.expects(contents(second))) == _told(peer.expects(contents(filled)))
+        assert _non_empty(peer.expects(contents(second))) == _non_empty(peer.expects(contents(filled)))
 
 
-def _told(copies: dict[Subject, SubjectCopy]) -> dict[Subject, SubjectCopy]:
-    """Without subjects of which nothing is known."""
+def _non_empty(copies: dict[Subject, SubjectCopy]) -> dict[Subject, SubjectCopy]:
+    """The copies without empty ones."""
     return {subject: copy for subject, copy in copies.items() if not copy.is_empty}
 
 
 def test_requests_to_a_peer(annals: Annals, folder: Path, filled: str) -> None:
-    """Versions take one request for all, and each subject one for its config and one for its mode."""
+    """All versions are read with one list, and each subject takes one request for its config and one for its mode."""
     with gateway(filled) as source:
         assert annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second")).code == 0
-    paths = [asked.path for asked in source.asked]
+    paths = [request.path for request in source.asked]
     subjects = sum(1 for subject in contents(filled))
     assert not [path for path in paths if path.startswith("/subjects/")]
     assert len(paths) <= 2 * subjects + 8
 
 
 def test_subjects_share_requests_to_a_server(annals: Annals, folder: Path, filled: str) -> None:
-    """Those that refer to others follow in a second request, and each is an interaction of its own."""
+    """Independent subjects share a request; subjects that refer to them follow in a second one."""
     with serving_confluent(sqlite(folder, "second"), folder / "second") as second:
         root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
         with gateway(root) as target:
             assert annals("import", "--from-confluent", filled, "--server", target.url).code == 0
-        assert len([asked for asked in target.asked if asked.method == "POST"]) == 2
+        assert len([request for request in target.asked if request.method == "POST"]) == 2
         assert contents(second) == contents(filled)
 
 
@@ -171,15 +171,15 @@ def test_a_subject_that_is_too_large_is_refused_alone(annals: Annals, folder: Pa
 def test_a_busy_peer_is_asked_again_after_the_time_that_it_names(annals: Annals, folder: Path, filled: str) -> None:
     seen: dict[str, list[float]] = {}
 
-    def busy(asked: Asked) -> Told | None:
-        times = seen.setdefault(asked.path, [])
+    def busy(request: Asked) -> Told | None:
+        times = seen.setdefault(request.path, [])
         times.append(time.monotonic())
-        if asked.path == "/contexts" and len(times) == 1:
+        if request.path == "/contexts" and len(times) == 1:
             return Told(429, None, {"retry-after": "2"})
-        if asked.path == "/subjects" and len(times) == 1:
+        if request.path == "/subjects" and len(times) == 1:
             then = datetime.now(UTC) + timedelta(seconds=3)
             return Told(503, None, {"retry-after": format_datetime(then, usegmt=True)})
-        if asked.path.startswith("/config/") and len(times) == 1:
+        if request.path.startswith("/config/") and len(times) == 1:
             return Told(500, {"error_code": 50001, "message": "Error in the backend data store"})
         return None
 
@@ -206,7 +206,7 @@ def test_what_is_no_registry(
     annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch, filled: str, told: Told, message: str
 ) -> None:
     monkeypatch.setattr(rest_api, "RETRY_SECONDS", (0.01,))
-    with gateway(filled, lambda asked: told) as source:
+    with gateway(filled, lambda request: told) as source:
         ended = annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second"))
     assert ended.code not in (0, 2) and message in ended.err
 
@@ -214,12 +214,12 @@ def test_what_is_no_registry(
 def test_a_subject_that_cannot_be_read_is_reported_and_stays(
     annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not at the source as far as a copy can see, and must not be deleted for that (CSR-1011)."""
+    """A copy does not delete a subject only because the source failed to return it (CSR-1011)."""
     monkeypatch.setattr(rest_api, "RETRY_SECONDS", (0.01,))
     fails = False
 
-    def failing(asked: Asked) -> Told | None:
-        return Told(500, {"error_code": 50001, "message": "damaged"}) if fails and asked.path == "/mode/b" else None
+    def failing(request: Asked) -> Told | None:
+        return Told(500, {"error_code": 50001, "message": "damaged"}) if fails and request.path == "/mode/b" else None
 
     with (
         serving_confluent(sqlite(folder, "first"), folder / "first") as first,
@@ -242,7 +242,7 @@ def test_a_subject_that_cannot_be_read_is_reported_and_stays(
 def test_a_list_that_becomes_shorter_while_it_is_read(
     annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A deletion moves what follows one place towards the beginning, from a page to come to one that was read."""
+    """A deletion shifts the rest of the list, so that a subject can move from an unread page to one already read."""
     monkeypatch.setattr(rest_api, "PAGE", 4)
     with (
         serving_confluent(sqlite(folder, "first"), folder / "first") as first,
@@ -253,8 +253,8 @@ def test_a_list_that_becomes_shorter_while_it_is_read(
         for name in names:
             register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
 
-        def shrinking(asked: Asked) -> Told | None:
-            if asked.path in ("/subjects", "/schemas") and asked.query["offset"] not in ("0", "3") and names:
+        def shrinking(request: Asked) -> Told | None:
+            if request.path in ("/subjects", "/schemas") and request.query["offset"] not in ("0", "3") and names:
                 for query in ("", "?permanent=true"):
                     done(client, "DELETE", f"/subjects/{names[0]}{query}")
                 names.pop(0)

@@ -1,6 +1,6 @@
-"""A schema registry as a plain dictionary, by the rules of Confluent's API: what each call of a history has to answer.
+"""A simple in-memory model of a schema registry with the rules of Confluent's API. It gives the expected responses.
 
-Contexts are part of the names of subjects. There are a few Avro texts, of which it is known which one reads which.
+Contexts are part of the names of subjects. The few Avro texts have a fixed table of which schema can read which.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-#: The texts by name. USER refers to the type that RECORD defines, and WHOLE is USER with that type put in.
+#: The texts by name. USER refers to the type that RECORD defines, and WHOLE is USER with that type inline.
 TEXTS: Final = {
     "INT": '"int"',
     "LONG": '"long"',
@@ -41,7 +41,7 @@ class Version:
 
 
 class Register(NamedTuple):
-    """A registration. reference: the subject and the number of a version with RECORD. owner: a property, or none."""
+    """A registration. reference: the subject and number of a version with RECORD. owner: the value of a property."""
 
     text: str
     reference: tuple[str, int] | None = None
@@ -52,7 +52,7 @@ class Register(NamedTuple):
 
 @dataclass
 class Model:
-    """The state, and the calls that change or read it. Each returns its answer or raises Refused."""
+    """The state, and the calls that change or read it. Each call returns its result or raises Refused."""
 
     subjects: dict[str, list[Version]] = field(default_factory=dict)
     ids: dict[Content, int] = field(default_factory=dict)
@@ -83,12 +83,12 @@ class Model:
         if request.version is not None or VERSION in dict(merged.properties):
             merged = merged._replace(properties=frozenset({*dict(merged.properties, **{VERSION: str(number)}).items()}))
         id = self.ids.setdefault(merged, 1 + max(self.ids.values(), default=0))
-        kept = [
+        remaining = [
             one
             for one in versions
             if not (one.deleted and one.id == id and not [*self._referrers(name, one.number, with_deleted=True)])
         ]
-        self.subjects[name] = [*kept, Version(number, id, merged)]
+        self.subjects[name] = [*remaining, Version(number, id, merged)]
         return number, id
 
     def look_up(self, name: str, request: Register, deleted: bool) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class Model:
         raise Refused(40403)
 
     def delete_subject(self, name: str, permanent: bool) -> list[int]:
-        """The numbers that are deleted (CSR-602)."""
+        """The numbers of the deleted versions (CSR-602)."""
         versions = self.subjects.get(name, [])
         targets = [one for one in versions if permanent or not one.deleted]
         if not versions or not targets:
@@ -120,7 +120,7 @@ class Model:
         return self._delete(name, targets, permanent)
 
     def delete_version(self, name: str, number: int | None, permanent: bool) -> int:
-        """The number that is deleted; None for the latest (CSR-603)."""
+        """The number of the deleted version. number: None for the latest (CSR-603)."""
         versions = self.subjects.get(name, [])
         live = [one for one in versions if not one.deleted]
         if not versions or (number is None and not live and not permanent):
@@ -138,13 +138,13 @@ class Model:
         return self._delete(name, targets, permanent)[0]
 
     def set_level(self, name: str, level: str | None) -> str:
-        """The level, or the old one where it is removed (CSR-702, CSR-706, CSR-710)."""
+        """The new level, or the old one if it is removed (CSR-702, CSR-706, CSR-710)."""
         if self.mode(name) == "READONLY":
             raise Refused(42205)
         return self._set(self.levels, name, level)
 
     def set_mode(self, name: str, mode: str | None) -> str:
-        """The mode, or the old one where it is removed (CSR-707, CSR-708)."""
+        """The new mode, or the old one if it is removed (CSR-707, CSR-708)."""
         return self._set(self.modes, name, mode)
 
     def level(self, name: str) -> str:
@@ -182,7 +182,7 @@ class Model:
         return next(iter((exact or [one for one in versions if self._differs_in_form(content, one)])[::-1]), None)
 
     def _differs_in_form(self, content: Content, version: Version) -> bool:
-        """CSR-509, CSR-512: a version of the same schema, without references or the property on one side."""
+        """CSR-509, CSR-512: the same schema, but one side lacks references or the property with the version number."""
         own, other = dict(content.properties), dict(version.content.properties)
         own_version, other_version = own.pop(VERSION, None), other.pop(VERSION, None)
         if own != other or (own_version and own_version != (other_version or str(version.number))):
@@ -222,7 +222,7 @@ class Model:
 
 
 def facts(model: Model) -> Mapping[str, Any]:
-    """What all reads of a registry answer (CSR-201 R2, R5, R12, R15, R19, R20)."""
+    """The expected results of all reads of a registry (CSR-201 R2, R5, R12, R15, R19, R20)."""
     holders: dict[int, list[tuple[str, int]]] = {}
     for name, version in sorted(model.schemas(), key=lambda one: one[0].startswith(":.")):
         others = holders.setdefault(version.id, [])

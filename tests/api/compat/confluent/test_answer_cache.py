@@ -1,4 +1,4 @@
-"""Requests that are sent again: what they cost, and that their answers are never those of another state or caller."""
+"""Cached responses to repeated requests: their cost, and that each belongs to the current state and the caller."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def send(api: Api, method: str, path: str, body: Any = None, token: str = "write
 
 
 def test_requests_that_are_sent_again_read_the_position_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # CSR-207, CSR-204, CSR-410: the same answer, but for the id of the request
+    # CSR-207, CSR-204, CSR-410: a repeated request gets the same response, except for the id of the request
     requests = [
         ("POST", "/subjects/s/versions", INT),
         ("POST", "/subjects/s", INT),
@@ -64,7 +64,7 @@ def test_requests_that_are_sent_again_read_the_position_alone(api: Api, monkeypa
 
 
 def test_a_change_is_seen_at_once(api: Api, store_url: str) -> None:
-    # CSR-901: also one of another process
+    # CSR-901: also a change by another application on the same store
     assert send(api, "POST", "/subjects/s/versions", INT).json()["id"] == 1
     assert send(api, "POST", "/subjects/s/versions", INT).json()["id"] == 1
     assert send(api, "GET", "/schemas/ids/1/subjects").json() == ["s"]
@@ -78,7 +78,7 @@ def test_a_change_is_seen_at_once(api: Api, store_url: str) -> None:
 
 
 def test_callers_share_answers_only_with_the_same_rights(api: Api) -> None:
-    # CSR-908: a schema of another Group is not found, although the same request was answered a moment ago
+    # CSR-908: a schema of a hidden Group is not found, although the response to another caller is cached
     send(api, "POST", "/subjects/s/versions", INT)
     for _ in range(2):
         assert send(api, "GET", "/schemas/ids/1").status_code == 200
@@ -88,7 +88,7 @@ def test_callers_share_answers_only_with_the_same_rights(api: Api) -> None:
 
 
 def test_what_else_an_answer_depends_on(api: Api) -> None:
-    # CSR-104, CSR-113: the media type, and whether the client knows newer members
+    # CSR-104, CSR-113: the response depends on the media type, and on whether the client accepts newer members
     send(api, "POST", "/subjects/s/versions", INT)
     path = "/subjects/s/versions/1"
     for _ in range(2):
@@ -100,8 +100,8 @@ def test_what_else_an_answer_depends_on(api: Api) -> None:
         assert send(api, "GET", "/schemas/ids/1?subject=t").json() != send(api, "GET", "/schemas/ids/1").json()
 
 
-def test_dry_runs_and_moments_are_answered_anew(api: Api) -> None:
-    # CSR-906: a dry run writes nothing, and what it shows is not taken for an answer
+def test_dry_runs_and_moments_are_not_cached(api: Api) -> None:
+    # CSR-906: a dry run writes nothing, and its response is not cached
     assert send(api, "POST", "/subjects/s/versions?dryrun", INT).status_code == 200
     assert send(api, "POST", "/subjects/s", INT).status_code == 404
     send(api, "POST", "/subjects/s/versions", INT)
@@ -121,7 +121,7 @@ def test_dry_runs_and_moments_are_answered_anew(api: Api) -> None:
 def test_checks_that_may_fail_for_a_while_run_again(
     api: Api, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any
 ) -> None:
-    # CSR-420, CSR-801: a check that had no memory or no time says nothing about the next one
+    # CSR-420, CSR-801: responses of checks that can fail temporarily are not cached
     send(api, "POST", "/subjects/s/versions", INT)
     answers, answer_anew = 0, routes.ConfluentRoutes._answer_anew
 

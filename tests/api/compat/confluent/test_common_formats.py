@@ -1,4 +1,4 @@
-"""The versions of a subject share one xRegistry format, through Confluent's API and through the registry's own."""
+"""The versions of a subject share one xRegistry format, in Confluent's API and in the xRegistry API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESOURCE: Final = "/schemagroups/default/schemas/s"
 
 
 class Text(NamedTuple):
-    """A text. release: the one that it declares, empty if it declares none."""
+    """A schema text. release: the format release that the text declares, or empty."""
 
     type: str
     text: str
@@ -34,7 +34,7 @@ def json_text(draft: str, **members: Any) -> str:
     return json.dumps({"$schema": draft, **members}, separators=(",", ":"))
 
 
-#: One text each of a release, so that the text of a version says what it has to be shown as.
+#: One text for each release, so that the text of a version identifies its expected type and format.
 TEXTS: Final = {
     "avro": Text("AVRO", '"int"'),
     "json": Text("JSON", '{"title":"undeclared"}'),
@@ -59,7 +59,8 @@ SERIES: Final = (
 )
 
 
-#: What another API wrote before, a text that is registered, and the format after that.
+#: The format of a stored Version, a text to register, the stored text, the common format afterwards, and whether the
+#: stored text is valid in it.
 STORED: Final = (
     ("Avro/1.9", "avro", '{"type":"enum","name":"E","symbols":["A"]}', "Avro/1.9", True),
     ("JSONSCHEMA/draft-2020-12", "json-20", "{}", "JSONSCHEMA/draft-2020-12", True),
@@ -78,7 +79,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], AbstractContextManager[str]]:
-    """Makes an empty store for each history."""
+    """A factory of empty stores, one for each history."""
     if request.param == "sqlite":
         return lambda: nullcontext(f"sqlite:///{tmp_path / uuid4().hex}.db")
     server = request.getfixturevalue("postgres_server")
@@ -94,7 +95,7 @@ def served(url: str) -> Iterator[Api]:
 
 
 def register(api: Api, name: str) -> Any:
-    """The answer, with the Versions that its interaction created or changed."""
+    """Registers a text. Returns the response with the Versions that its interaction created or changed."""
     body = {"schema": TEXTS[name].text, "schemaType": TEXTS[name].type}
     answer = api.done("POST", f"{BASE}/subjects/s/versions", body)
     interaction = answer.headers.get("xRegistry-xregcorrelationid")
@@ -117,7 +118,7 @@ def shown_schemas(api: Api, parameters: str = "") -> list[tuple[int, str, str]]:
 
 @pytest.mark.parametrize("series", SERIES, ids=lambda series: " ".join(name for name, _ in series))
 def test_versions_of_a_subject_share_a_format(api: Api, series: tuple[tuple[str, str], ...]) -> None:
-    # CSR-418, CSR-405: bare names are checked by what the documents declare; mixed types are not checked
+    # CSR-418, CSR-405: a format without a release is checked by the declared releases; mixed types are not checked
     before, schemas = "", []
     for number, (name, format) in enumerate(series, 1):
         answer = register(api, name)
@@ -132,7 +133,7 @@ def test_versions_of_a_subject_share_a_format(api: Api, series: tuple[tuple[str,
 def test_a_version_of_another_api_gets_the_format_too(
     api: Api, stored: str, name: str, text: str, format: str, is_valid: bool
 ) -> None:
-    # CSR-418: what is stored is no reason to refuse a schema
+    # CSR-418: a schema is registered even if a stored Version is not valid in the common format
     api.done("PUT", RESOURCE, text.encode(), content_type="application/octet-stream", xregistry_format=stored)
     answer = register(api, name)
     formats = shown_formats(api)
@@ -142,7 +143,7 @@ def test_a_version_of_another_api_gets_the_format_too(
 
 
 def test_a_type_counts_for_mixed_subjects_only(api: Api) -> None:
-    # CSR-418, CSR-405: another API gives the Versions another format, and so another type
+    # CSR-418, CSR-405: after another API changes the format of the Versions, the format determines the type
     for name in ("json", "avro"):
         register(api, name)
     api.done("DELETE", f"{RESOURCE}/versions/2")
@@ -210,7 +211,7 @@ def _call(api: Api, kind: str, argument: str, ids: dict[str, int]) -> None:
 
 
 def _check_state(api: Api, ids: dict[str, int]) -> None:
-    """Checks what holds for every state."""
+    """Checks invariants of every state."""
     names = {(id, TEXTS[name].type, TEXTS[name].text): name for name, id in ids.items()}
     live = [TEXTS[names[one]] for one in shown_schemas(api)]
     if not live:

@@ -1,4 +1,4 @@
-"""What the registration of a new schema costs: one decision, and a bounded number of look-ups."""
+"""Registering a new schema takes one decision and a bounded number of look-ups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_new_subject_is_decided_once(store_url: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    # CSR-502: the checks of the text run before, beside the lock
+    # CSR-502: the text is checked before the decision, without the write lock
     create(store_url, default_source())
     seen: Counter[str] = Counter()
     look_up, retry = StoredSchemas._query, CheckScheduler.retry
@@ -46,5 +46,5 @@ def test_a_new_subject_is_decided_once(store_url: str, monkeypatch: pytest.Monke
         api.done("POST", f"{BASE}/subjects/s/versions", BODIES[name])
     assert seen["retries"] == 0
     is_avro = "schemaType" not in BODIES[name]
-    # For the decision; for another type than Avro for the request as well, because its text has to be read first.
+    # One for the decision; for types other than Avro one more for the request, because its text has to be parsed first.
     assert seen["look-ups"] <= (1 if is_avro else 2)

@@ -1,4 +1,4 @@
-"""The differences between two moments name subjects, versions and ids, over HTTP and on the console."""
+"""Differences between two moments name subjects, versions and ids, over HTTP and on the console."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def position(api: Api) -> int:
 
 
 def write_history(api: Api) -> tuple[int, int]:
-    """What three APIs did between two positions."""
+    """Writes through three APIs. Returns the positions before and after the changes to compare."""
     for subject in ("kept", "changed", "my%20subject"):
         register(api, subject, '"int"')
     start = position(api)

@@ -1,4 +1,4 @@
-"""Random histories of calls: each answer is that of a plain dictionary, and so are all reads, also of past moments."""
+"""Random histories of calls: each response and all reads agree with a simple model, also for past moments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.registries.in_process import Api, create, serving
 from tests.support.stores import schema_of
 
 NAMES: Final = ("a", "b", ":.lab:c")
-#: The kinds of calls, those that are made more often several times.
+#: The kinds of calls; frequent kinds are listed several times.
 KINDS: Final = (*["register"] * 8, "look_up", "look_up", *["delete_version"] * 5, "delete_subject", "level", "mode")
 FULL: Final = {"confluent_accept_unknown_properties": "true"}
 #: A call: the name of a method of the model, and its arguments.
@@ -29,7 +29,7 @@ Call = tuple[str, tuple[Any, ...]]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], AbstractContextManager[str]]:
-    """Makes an empty store for each history."""
+    """A factory of empty stores, one for each history."""
     if request.param == "sqlite":
         return lambda: nullcontext(f"sqlite:///{tmp_path / uuid4().hex}.db")
     server = request.getfixturevalue("postgres_server")
@@ -113,7 +113,7 @@ def follow(api: Api, history: list[Call]) -> None:
 
 
 def ask(api: Api, kind: str, arguments: tuple[Any, ...]) -> Any:
-    """The answer to a call in the form that the model gives it."""
+    """Sends a call, and returns the response in the form of the model's results."""
     name, *rest = arguments
     path = f"{BASE}/subjects/{name}"
     match kind, rest:
@@ -148,7 +148,7 @@ def body_of(request: Register) -> dict[str, Any]:
 
 
 def read_facts(api: Api, asof: str) -> dict[str, Any]:
-    """What the registry answers to reads, in the form of `facts`. asof: a parameter, or empty."""
+    """The results of all reads, in the form of `facts`. asof: a query parameter, or empty."""
 
     def read(path: str) -> Any:
         return api.send("GET", f"{BASE}{path}{'&' if '?' in path else '?'}{asof}", **FULL).json()

@@ -1,4 +1,4 @@
-"""Lists of many subjects and schemas: what they cost, and that they are what single answers are."""
+"""Lists of many subjects and schemas: the number of look-ups, and the same content as single reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.registries.in_process import Api, create, serving
 
 COUNT: Final = 2 * BATCH_MEMBERS + 1
 BATCHES: Final = 3
-#: What newer clients send to get all members (CSR-113).
+#: The header with which newer clients request all members (CSR-113).
 FULL: Final = {"confluent-accept-unknown-properties": "true"}
 
 
@@ -42,7 +42,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often a View looks up entities and documents from now on."""
+    """Counts the look-ups of entities and documents by a View."""
     seen: Counter[str] = Counter()
 
     def note(name: str, function: Callable[..., Any]) -> None:
@@ -59,14 +59,14 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.mark.parametrize("moment", ["", "&asof=HEAD"])
 def test_schemas_are_read_in_batches(api: Api, looked_up: Counter[str], moment: str) -> None:
-    # CSR-206, CSR-113: a list of schemas costs a few statements for hundreds of them, and shows each as it is alone
+    # CSR-206, CSR-113: a list reads hundreds of schemas with a few statements, and returns each like a single read
     if moment:
         moment = f"&asof={api.send('GET', '/').headers['annals-position']}"
         api.done("DELETE", f"{BASE}/subjects/s00001")
     looked_up.clear()
     listed = api.send("GET", f"{BASE}/schemas?deleted=true{moment}", **FULL)
     assert looked_up["small_documents"] == looked_up["entities"] == BATCHES
-    # The one that was deleted has no row now, and is found in the past.
+    # The permanently deleted schema has no row now, so it is read from its past.
     assert looked_up["document"] == 0 and looked_up["entity"] < 10
     assert "content-length" not in listed.headers
     shown = {one["subject"]: one for one in listed.json()}

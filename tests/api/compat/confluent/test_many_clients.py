@@ -1,4 +1,4 @@
-"""Many clients that register schemas at once: one id for each content, one version of a subject for each schema."""
+"""Many clients register schemas at the same time: one id per content, and one version per subject and schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMAS: Final = tuple(
 
 
 def register_all(url: str, seed: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """The answers to a client that registers every schema in every subject, in an order of its own."""
+    """Registers every schema in every subject, in a random order, and returns the responses."""
     jobs = list(product(SUBJECTS, SCHEMAS))
     random.Random(seed).shuffle(jobs)
     answers = []
@@ -59,7 +59,7 @@ def test_clients_at_once_get_one_id_for_a_schema(store_url: str, tmp_path: Path)
     events = [event for line in map(json.loads, log) for event in line.get("events", [line])]
     written = [event["xid"] for event in events if "/versions/" in event.get("xid", "")]
     assert len(set(written)) == len(SUBJECTS) * len(SCHEMAS)
-    # a later version of a subject refreshes none before it, and a repeat records nothing
+    # a new version does not update earlier versions of its subject, and a repeated registration records nothing
     assert len({event["xregcorrelationid"] for event in events if event.get("xid") in set(written)}) == len(
         set(written)
     )

@@ -1,4 +1,4 @@
-"""The OpenAPI document of Confluent's API: valid, and the answers of random requests are those that it describes."""
+"""The OpenAPI document of Confluent's API describes every path, and the responses to random requests."""
 
 from __future__ import annotations
 

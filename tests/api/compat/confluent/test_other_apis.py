@@ -1,4 +1,4 @@
-"""What Confluent's API and the other APIs show of each other's writes, now, in the past and after a rebuild."""
+"""Writes through Confluent's API are visible in the other APIs and vice versa: now, in the past, after a rebuild."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ READS = ("/subjects?deleted=true", "/schemas?deleted=true", "/contexts", "/confi
 
 
 def random_write(chance: random.Random) -> tuple[str, str, Any]:
-    """A write by Confluent's API or by the registry's own, on few names, so that most meet what others left."""
+    """A write through Confluent's API or the xRegistry API, to few names, so that most change an existing subject."""
     subject, number = chance.choice("abc"), chance.randint(1, 3)
     schema = chance.choice(['"int"', '"string"', '{"type":"record","name":"R","fields":[]}', '"long"'])
     return chance.choice(

@@ -1,6 +1,6 @@
-"""Clients of others for Node.js and Go against a served registry, each with the same facts in its own words.
+"""Third-party clients for Node.js and Go against a served registry.
 
-Each program uses most of its client's calls and prints what it sees. No client of Confluent's for Java is among them,
+Each program uses most of the calls of its client and prints the results. Confluent's client for Java is not among them,
 because its packages are not on Maven Central; `client_calls.yaml` has its requests.
 """
 
@@ -31,7 +31,7 @@ def address(store_url: str, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)  # the first run brings some 280 packages
+@pytest.mark.timeout(300)  # the first run downloads some 280 packages
 @pytest.mark.uses("Node.js")
 def test_confluents_client_for_node(address: str) -> None:
     # CSR-1101; CSR-107, CSR-408, CSR-413, CSR-508 as this client sees them
@@ -106,7 +106,7 @@ def test_franz_go(address: str, tmp_path: Path) -> None:
 
 
 def franz_go(place: Path) -> Path:
-    """The program that uses franz-go, built. Skips the test without Go, or where its packages cannot be had."""
+    """Builds the program that uses franz-go. Skips the test without Go, or if its packages are not available."""
     go = shutil.which("go")
     if go is None:
         leave_out("no go: apt-get install golang, or put go on PATH")

@@ -1,6 +1,7 @@
-"""Tables of scenarios: what Confluent's API answers to sequences of requests, on both databases.
+"""Tables of scenarios: the responses of Confluent's API to sequences of requests, on both databases.
 
-One is by rule, the other by client (CSR-1101): the requests of clients that do not run here, with their headers.
+One table is ordered by rule, the other by client (CSR-1101): it has the requests, with headers, of clients that the
+tests do not run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def test_scenario(api: Api, scenario: dict[str, Any], schemas: dict[str, str]) -
 
 
 def filled(value: Any, schemas: dict[str, str]) -> Any:
-    """The value with the schemas of its table in place of their names."""
+    """Replaces the names of schemas in a value with the schemas of its table."""
     if isinstance(value, str):
         return schemas[value[1:]] if value.startswith("$") else value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Producers and consumers of others with a real broker between them, whose schemas are in a served registry."""
+"""Third-party producers and consumers with a real broker; their schemas are in a served registry."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def address(store_url: str, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)  # the first run brings the client and what its rules need
+@pytest.mark.timeout(600)  # the first run downloads the client and the packages for its rules
 @pytest.mark.uses("Kafka")
 def test_confluents_client_for_python(address: str, broker: Kafka) -> None:
-    # CSR-1101: serializers of three types, references, both settings of the producer, ids in headers, rules
+    # CSR-1101: serializers of three types, references, producers that register or not, ids in headers, rules
     done = subprocess.run(
         [environment(CONFLUENT_PYTHON), PROGRAM, address, broker.own()], capture_output=True, text=True, check=False
     )
@@ -77,7 +77,7 @@ def test_kcat_reads_avro_registered_here(address: str, broker: Kafka) -> None:
 
 
 def kcat_with_avro() -> str:
-    """A kcat that knows schema registries. Skips the test without one: Debian's package is built without libserdes."""
+    """A kcat that supports schema registries. Skips the test without one: Debian's package lacks libserdes."""
     found = shutil.which("kcat")
     if found is None or "Avro" not in subprocess.check_output([found, "-V"], text=True):
         pytest.skip("no kcat with Avro: build it with libserdes, and put it on PATH")

@@ -174,7 +174,7 @@ def test_the_own_port_moves_paths_below_the_api() -> None:
 
 
 def test_hosts_of_the_api(sqlite_url: str) -> None:
-    # CSR-102, LEG-104: a host name serves the API at its root, at its canonical path, and nothing else but its health
+    # CSR-102, LEG-104: a host serves only this API, at its root and its canonical path, and the health checks
     create(sqlite_url, default_source())
     with serving(sqlite_url, public_url=None, compat_confluent_hosts="sr.example") as api:
         at = {"host": "SR.example:8081"}

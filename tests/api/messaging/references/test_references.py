@@ -1,4 +1,4 @@
-"""What refers to what, over HTTP: messages, schemas, xrefs, subscriptions, hidden Groups, and several steps."""
+"""References over HTTP: messages, schemas, xrefs, subscriptions, hidden Groups, and several steps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def listed(api: Api, path: str, **headers: str) -> list[tuple[str, ...]]:
     return [tuple(one[name] for name in MEMBERS) for one in answer.json()["references"]]
 
 
-#: The references of each entity, and those that lead to it.
+#: The references from each entity, and those to it.
 LISTED: dict[str, tuple[list[tuple[str, ...]], list[tuple[str, ...]]]] = {
     SCHEMA: ([], [USES_VERSION, USES_SCHEMA]),
     f"{SCHEMA}/versions/1": ([], [USES_VERSION]),
@@ -109,7 +109,7 @@ def test_several_steps(api: Api) -> None:
 
 
 def test_formats_and_entity_tags(api: Api) -> None:
-    # UI-77: as the audit trail has them
+    # UI-77: the same formats as the audit trail
     as_json = api.get(f"/-/references{DERIVED}")["references"]
     lines = api.done("GET", f"/-/references{DERIVED}", accept="application/x-ndjson").text.splitlines()
     assert [json.loads(line) for line in lines] == as_json
@@ -148,7 +148,7 @@ def test_only_gets(api: Api) -> None:
 
 
 def test_the_past(store_url: str) -> None:
-    # UI-77: what referred to an entity then, though it is deleted or refers to another one now
+    # UI-77: the references of a past moment, also those from and to entities that are deleted now
     create(store_url, default_source())
     with serving(store_url) as api:
         api.done("PUT", BASE, {})
@@ -183,7 +183,7 @@ def test_a_hidden_entity_is_as_if_absent(store_url: str) -> None:
 
 
 def test_subscriptions_that_match(store_url: str) -> None:
-    # UI-77: those that would get its events, as their owner and admins see them
+    # UI-77: subscriptions that would receive the events of the entity; their owners and admins see them
     create(store_url, default_source())
     root, part = ({"authorization": f"Bearer {name}"} for name in ("root", "part"))
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:

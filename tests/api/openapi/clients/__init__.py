@@ -1,1 +1,1 @@
-"""Programs that use generated clients: each does the same with a registry, and prints as JSON what it has seen."""
+"""Programs that use generated clients: each sends the same requests to a registry, and prints the results as JSON."""

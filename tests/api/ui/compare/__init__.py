@@ -1,1 +1,1 @@
-"""The page that compares."""
+"""The page that compares documents."""

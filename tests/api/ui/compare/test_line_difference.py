@@ -1,4 +1,4 @@
-"""Differences of texts by line: right for all texts, short where people change little, and quick for any text."""
+"""Differences of texts by line: correct for all texts, short for small changes, and fast for any text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_added_line_is_one_row(lines: list[str], at: int) -> None:
 
 
 def test_rows() -> None:
-    # UI-91: unchanged lines are folded but for those around a difference
+    # UI-91: unchanged lines are folded, except those around a difference
     left = [f"line {number}" for number in range(20)]
     right = [*left[:10], "line ten", *left[11:], "line 20"]
     found = text_difference("\n".join(left), "\n".join(right))
@@ -90,7 +90,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_takes_long(name: str) -> None:
-    # UI-18: a page's work is bounded, whatever somebody has stored
+    # UI-18: the work for a page is bounded, whatever texts are stored
     left, right = HOSTILE[name]
     started = time.perf_counter()
     line_runs(left, right)

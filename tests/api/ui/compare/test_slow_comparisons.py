@@ -26,8 +26,8 @@ def store(api: Api) -> None:
 
 
 def test_a_check_that_takes_too_long(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-27, UI-91, UI-92: the API's refusal as a sentence, and the text instead of the meaning."""
-    # The process that checks may start slowly on a busy machine, after which the page would say something else.
+    """UI-27, UI-91, UI-92: the page shows the API's refusal as a sentence, and the difference of the texts."""
+    # The checking process may start slowly on a busy machine; the page would then report its own time limit instead.
     monkeypatch.setattr(meaning_view, "SECONDS", 60.0)
     monkeypatch.setattr(surface, "PAGE_SECONDS", 60)
     create(sqlite_url)
@@ -45,7 +45,7 @@ def test_a_check_that_takes_too_long(sqlite_url: str, monkeypatch: pytest.Monkey
 
 
 def test_a_comparison_that_takes_too_long(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UI-18: the page does not wait for it; later the result is there."""
+    """UI-18: the page does not wait for a slow comparison; a later request shows the result."""
     create(sqlite_url)
     with serving(sqlite_url) as api:
         store(api)

@@ -1,4 +1,4 @@
-"""`/-/check` and `/-/compare` of one draft name the same reasons: generated pairs of each format, over HTTP."""
+"""`/-/check` and `/-/compare` of one draft return the same reasons: generated pairs of each format, over HTTP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.examples import examples
 from tests.support.registries.in_process import Api, create, serving
 
 GROUP = "/schemagroups/g/schemas"
-#: A check reports at most so many reasons in each direction.
+#: A check reports at most this many reasons in each direction.
 MOST_REASONS = 20
 
 

@@ -37,7 +37,7 @@ def put(api: Api, id: str, document: Json, format: str = "Avro/1.11", **attribut
 
 @pytest.fixture(scope="module")
 def schemas(shared_store_url: str) -> Iterator[Api]:
-    """A schema of three Versions in one line: a, ab, a; then the last one changes to abc, and others come."""
+    """A schema of three Versions in one line: a, ab, a; then the last one changes to abc. Other schemas follow."""
     create(shared_store_url, default_source())
     with serving(shared_store_url) as api:
         for id, names in (("v1", "a"), ("v2", "ab"), ("v3", "a")):
@@ -205,7 +205,7 @@ def test_it_agrees_with_a_check(schemas: Api) -> None:
 
 
 def test_callers(store_url: str) -> None:
-    # what a caller may not read is not there, as with the entities themselves
+    # a caller can compare only what it may read
     create(store_url, default_source())
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
 
@@ -217,14 +217,14 @@ def test_callers(store_url: str) -> None:
         expected = {"admin": 200, "reader": 200, "elsewhere": 404, "none": 403}
         assert {token: send(token) for token in TOKENS} == expected
         assert {token: send(token, "POST", record("b")) for token in TOKENS} == expected
-        # an xref from a visible Group shows what the API shows there
+        # an xref from a visible Group to a hidden one has the same status as a read of the Version
         assert send("admin", "PUT", {"meta": {"xref": SCHEMA}}, "/schemagroups/h/schemas/r$details") == 201
         shown = send("elsewhere", path="/schemagroups/h/schemas/r/versions/1")
         assert send("elsewhere", path="/-/compare/schemagroups/h/schemas/r?left=1") == shown
 
 
 def test_limits_of_checks_hold(sqlite_url: str) -> None:
-    # UI-93: compared in the processes of checks, so a document that takes too long costs nothing but its answer
+    # UI-93: the checking processes compare, so a document that takes too long is only refused
     wide = {"type": "object", "properties": {f"p{number}": {"type": "integer"} for number in range(2_000)}}
     create(sqlite_url, default_source())
     with serving(sqlite_url) as api:

@@ -1,4 +1,4 @@
-"""Generated Avro schemas, the changes that people make to them, and data that a schema writes."""
+"""Strategies for Avro schemas, for changes of them that are common in practice, and for data of a schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-#: Defaults that fit, by kind of type.
+#: Valid defaults by type.
 _DEFAULTS: dict[str, Any] = {
     **{
         "null": None,
@@ -24,7 +24,7 @@ _DEFAULTS: dict[str, Any] = {
     },
     **{"array": [], "map": {}},
 }
-#: What each primitive is often changed into.
+#: Types that often replace a primitive.
 _PROMOTED = {
     **{"int": ["long", "float", "double"] * 3, "long": ["int", "float", "double"] * 3, "float": ["double"] * 6},
     **{"double": ["float"] * 6, "string": ["bytes"] * 6, "bytes": ["string"] * 6},
@@ -34,7 +34,7 @@ _SYMBOLS = ("A", "B", "C")
 
 
 class _Drawing:
-    """A schema while it is drawn: which names are taken, and which can be referred to."""
+    """Draws a schema; records which names are taken, and which can be referred to."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -90,7 +90,7 @@ class _Drawing:
         name = f"R{len(self.defined) + len(self.open)}"
         self.open.append(name)
         names = self.draw(st.lists(st.sampled_from(_FIELDS), unique=True, max_size=4))
-        # A type is referred to from where it is open by a union with null only: all else would never end.
+        # A type inside itself occurs only in a union with null; otherwise no finite value would exist.
         fields = [{"name": field, "type": self.field_type(name, depth)} for field in names]
         self.open.remove(name)
         self.defined.append(name)
@@ -105,14 +105,14 @@ class _Drawing:
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Any:
-    """A schema, most often a record."""
+    """Draws a schema, most often a record."""
     drawing = _Drawing(draw)
     return drawing.record(3) if draw(st.integers(0, 4)) else drawing.schema(3)
 
 
 @st.composite
 def evolutions(draw: st.DrawFn) -> tuple[Any, Any]:
-    """An older schema, and a newer one after some of the changes that people make."""
+    """Draws an older schema, and a newer one with some changes that are common in practice."""
     older = draw(schemas())
     newer = copy.deepcopy([older])
     for _ in range(draw(st.integers(1, 4))):
@@ -121,7 +121,7 @@ def evolutions(draw: st.DrawFn) -> tuple[Any, Any]:
 
 
 def with_default(field: dict[str, Any]) -> None:
-    """Gives a field a default, where there is a simple one."""
+    """Gives a field a default, if its type has a simple one."""
     first = field["type"][0] if isinstance(field["type"], list) else field["type"]
     if isinstance(first, dict) and first["type"] == "enum":
         field["default"] = first["symbols"][0]
@@ -132,7 +132,7 @@ def with_default(field: dict[str, Any]) -> None:
 
 
 def _change(draw: st.DrawFn, holder: list[Any]) -> None:
-    """One change at one place, which may leave a document that is no schema any more."""
+    """Makes one change at one place; the result may be an invalid schema."""
     places = list(_places(holder))
     where, key = draw(st.sampled_from(places))
     schema = where[key]
@@ -209,7 +209,7 @@ def _rename(draw: st.DrawFn, named: dict[str, Any]) -> None:
 
 
 def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place of a schema, as what holds it and the key there."""
+    """Yields each place of a schema, as its container and the key in it."""
     for key, schema in list(enumerate(holder)):
         yield from _below(holder, key, schema)
 
@@ -239,9 +239,9 @@ class Values:
                 self._named[where[key]["name"]] = where[key]
 
     def draw(self, draw: Callable[[st.SearchStrategy[Any]], Any], schema: Any, depth: int = 6) -> Any:
-        """A value of a schema, in the form that fastavro writes."""
+        """Draws a value of a schema, in the form that fastavro writes."""
         if isinstance(schema, list):
-            # The null branch ends types that hold themselves.
+            # The null branch ends the recursion of types that contain themselves.
             branch = "null" if depth <= 0 and "null" in schema else draw(st.sampled_from(schema))
             named = branch if isinstance(branch, str) else branch.get("name", branch["type"])
             return (named, self.draw(draw, branch, depth - 1))
@@ -276,5 +276,5 @@ class Values:
 
 
 def text(document: Any) -> str:
-    """A document as JSON."""
+    """Returns a document as JSON."""
     return json.dumps(document)

@@ -1,4 +1,4 @@
-"""The Avro format against its tables (`avro.yaml`), another registry's checker and documents that mean harm."""
+"""The Avro format, tested with the tables in `avro.yaml`, Apicurio's checker, and hostile documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(document: Any, release: str = "1.11") -> Any:
 
 
 def refused(document: bytes, name: str = "Avro/1.11") -> InvalidDocument:
-    """The violation that a document ends in, within the time that one has."""
+    """Returns the violation of a document; asserts that it is found within the time limit."""
     start = time.process_time()
     with pytest.raises(InvalidDocument) as caught:
         avro.parse(document, name)
@@ -42,13 +42,13 @@ def refused(document: bytes, name: str = "Avro/1.11") -> InvalidDocument:
 
 @table("valid")
 def test_schemas(row: dict[str, Any]) -> None:
-    # SC-10: what Avro allows is taken.
+    # SC-10: documents that Avro allows are accepted.
     read(row["document"], row.get("avro", "1.11"))
 
 
 @table("invalid")
 def test_documents_that_are_no_schemas(row: dict[str, Any]) -> None:
-    # SC-10, SC-16: what Avro forbids is refused, with the place and what stands there; the declared release counts.
+    # SC-10, SC-16: documents that Avro forbids are refused, with place and fragment; the declared release counts.
     violation = refused(text(row["document"]).encode(), f"Avro/{row.get('avro', '1.11')}")
     assert violation.location is not None
     assert violation.location.pointer == row["at"]
@@ -58,14 +58,14 @@ def test_documents_that_are_no_schemas(row: dict[str, Any]) -> None:
 
 @table("wrong_language")
 def test_other_languages(row: dict[str, Any]) -> None:
-    # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused. V-14: the line is told.
+    # SC-14: an empty document is invalid. SC-16: broken JSON and other languages are refused. V-14: with the line.
     spot = refused(row["text"].encode()).location
     assert (spot.line if spot else None) == row.get("line")
 
 
 @pytest.mark.parametrize("name", ["avro/1.8", "AVRO/1.8.2", "Avro/1.8.x"])
 def test_the_name_is_read_in_any_case(name: str) -> None:
-    # CM-14, SC-16: letter case does not count, and the release does: 1.8 knows no defaults of enums, 1.9 does.
+    # CM-14, SC-16: letter case does not count, and the release does: defaults of enums exist from 1.9 on.
     document = text({"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}).encode()
     avro.parse(document, name)
     refused(document, name.replace("1.8", "1.9"))
@@ -73,19 +73,19 @@ def test_the_name_is_read_in_any_case(name: str) -> None:
 
 @table("valid")
 def test_another_registry_takes_schemas(row: dict[str, Any]) -> None:
-    # SC-39: what is valid here is valid there, but for the rows that say why not.
-    assert _taken_elsewhere(text(row["document"])) == ("apicurio" not in row)
+    # SC-39: valid here means valid there, except in rows with a reason.
+    assert _accepted_elsewhere(text(row["document"])) == ("apicurio" not in row)
 
 
 @table("invalid")
 def test_another_registry_refuses_what_is_no_schema(row: dict[str, Any]) -> None:
-    # SC-39: what is invalid here is invalid there, but for the rows that say why not.
-    assert _taken_elsewhere(text(row["document"])) == ("apicurio" in row)
+    # SC-39: invalid here means invalid there, except in rows with a reason.
+    assert _accepted_elsewhere(text(row["document"])) == ("apicurio" in row)
 
 
 @table("changes", "change")
 def test_changes(row: dict[str, Any]) -> None:
-    # SC-36: what each change allows, in both directions. SC-38: both is full.
+    # SC-36: whether each change is allowed, in both directions. SC-38: both directions together are `full`.
     older, newer = (read(_named(row[side]), row.get("avro", "1.11")) for side in ("older", "newer"))
     allowed = [
         letter for letter, pair in (("B", (newer, older)), ("F", (older, newer))) if not avro.incompatibilities(*pair)
@@ -95,7 +95,7 @@ def test_changes(row: dict[str, Any]) -> None:
 
 @table("changes", "change")
 def test_another_registry_allows_the_same_changes(row: dict[str, Any]) -> None:
-    # SC-39: the rows of SC-36 there, but for those that say why not.
+    # SC-39: the rows of SC-36 have the same result there, except for rows with a reason.
     older, newer = (text(_named(row[side])) for side in ("older", "newer"))
     allowed = [mode for mode in ("backward", "forward") if check("avro", mode, older, newer).compatible]
     agrees = " ".join(mode[0].upper() for mode in allowed) == row["allowed"]
@@ -105,12 +105,12 @@ def test_another_registry_allows_the_same_changes(row: dict[str, Any]) -> None:
 
 @table("resolution")
 def test_resolution(row: dict[str, Any]) -> None:
-    # SC-36: the format's own rules, each with its place and what stands there in both documents.
-    told = avro.incompatibilities(read(row["reader"]), read(row["writer"]))
-    places = [(one.reader.pointer, one.writer.pointer) for one in told if one.reader and one.writer]
-    why = [f"{one.rule} {reader} {writer}" for one, (reader, writer) in zip(told, places, strict=True)]
+    # SC-36: the rules of the format, each with place and fragment in both documents.
+    differences = avro.incompatibilities(read(row["reader"]), read(row["writer"]))
+    places = [(one.reader.pointer, one.writer.pointer) for one in differences if one.reader and one.writer]
+    why = [f"{one.rule} {reader} {writer}" for one, (reader, writer) in zip(differences, places, strict=True)]
     assert why == row.get("why", [])
-    for one in told:
+    for one in differences:
         assert one.reader and one.writer
         assert one.reader.fragment == _compact(_at(row["reader"], one.reader.pointer))[:MAX_FRAGMENT]
         assert one.writer.fragment == _compact(_at(row["writer"], one.writer.pointer))[:MAX_FRAGMENT]
@@ -118,15 +118,15 @@ def test_resolution(row: dict[str, Any]) -> None:
 
 @table("resolution")
 def test_another_registry_resolves_the_same(row: dict[str, Any]) -> None:
-    # SC-39: resolution there, but for the rows that say why not.
-    answer = check("avro", "backward", text(row["writer"]), text(row["reader"]))
-    agrees = answer.compatible == ("why" not in row)
+    # SC-39: resolution has the same result there, except for rows with a reason.
+    verdict = check("avro", "backward", text(row["writer"]), text(row["reader"]))
+    agrees = verdict.compatible == ("why" not in row)
     assert agrees == ("apicurio" not in row)
 
 
 @table("canonical")
 def test_canonical_form(row: dict[str, Any]) -> None:
-    # The Parsing Canonical Form, as a library for Avro gives it, and again that of itself.
+    # The Parsing Canonical Form is equal to that of an Avro library, and is its own canonical form.
     parsed = read(row["document"])
     assert avro.canonical_form(parsed).decode() == row["text"]
     assert fastavro.schema.to_parsing_canonical_form(row["document"]) == row["text"]
@@ -135,8 +135,8 @@ def test_canonical_form(row: dict[str, Any]) -> None:
 
 def test_the_number_of_differences_is_limited() -> None:
     fields = [{"name": f"f{at}", "type": "int"} for at in range(5000)]
-    told = avro.incompatibilities(read(_named({"fields": fields})), read(_named({"fields": []})))
-    assert [one.reader.pointer for one in told if one.reader] == [
+    differences = avro.incompatibilities(read(_named({"fields": fields})), read(_named({"fields": []})))
+    assert [one.reader.pointer for one in differences if one.reader] == [
         f"/fields/{at}" for at in range(MAX_INCOMPATIBILITIES)
     ]
 
@@ -146,7 +146,7 @@ def _deep(levels: int) -> bytes:
 
 
 def _chain(length: int) -> dict[str, Any]:
-    """Records that hold each other in one line, all defined side by side."""
+    """Returns a record with records as fields, each of which refers to the one before."""
     records = [{"name": f"f{at}", "type": _record(at)} for at in range(length)]
     return {"type": "record", "name": "Chain", "fields": records}
 
@@ -157,7 +157,7 @@ def _record(at: int) -> dict[str, Any]:
 
 
 def _doubling(levels: int) -> dict[str, Any]:
-    """A default that fits no branch only at its very end, below unions of two records at every level."""
+    """Returns a schema with a default that is wrong only at the deepest of many levels of unions of two records."""
     fields: list[dict[str, Any]] = []
     default: Any = {"v": "no number"}
     for level in range(levels):
@@ -204,7 +204,7 @@ def test_hostile_documents_are_refused(document: bytes, name: str) -> None:
 
 
 def test_long_chains_of_records_are_read_and_compared() -> None:
-    # Nothing recurses along references: 20,000 records that hold each other are as good as any.
+    # Nothing recurses along references, so 20,000 records that refer to each other are no problem.
     start = time.process_time()
     chain = read(_chain(20_000))
     read_in = time.process_time() - start
@@ -214,7 +214,7 @@ def test_long_chains_of_records_are_read_and_compared() -> None:
 
 
 def test_comparing_many_versions_is_quick() -> None:
-    # One new document of 2 kB against a thousand: some milliseconds each would be too much.
+    # One new document of 2 kB is compared with a thousand older ones, so each comparison has to be fast.
     fields = [{"name": f"field_{at}", "type": ["null", "string"], "default": None} for at in range(30)]
     older, newer = read(_named({"fields": fields})), read(_named({"fields": [*fields, fields[0] | {"name": "x"}]}))
     start = time.process_time()
@@ -227,7 +227,7 @@ def _named(part: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "R"} | part
 
 
-def _taken_elsewhere(document: str) -> bool:
+def _accepted_elsewhere(document: str) -> bool:
     try:
         check("avro", "full", document, document)
     except Refused:

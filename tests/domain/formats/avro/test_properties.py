@@ -1,4 +1,4 @@
-"""Generated Avro schemas and data: what is said to be readable is read, and other implementations say the same."""
+"""Generated Avro schemas and data: data reported as readable can be read, and other implementations agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUIET = settings(
 
 
 def read(document: Any, release: str = "1.11") -> Any:
-    """The schema of a document; what a change has made invalid is passed over."""
+    """Returns the schema of a document; skips the example if a change has made it invalid."""
     try:
         return avro.parse(text(document).encode(), f"Avro/{release}")
     except InvalidDocument:
@@ -33,7 +33,7 @@ def read(document: Any, release: str = "1.11") -> Any:
 @_QUIET
 @given(evolutions(), st.data())
 def test_what_is_readable_is_read(pair: tuple[Any, Any], data: st.DataObject) -> None:
-    # SC-36: data that one schema writes is read with the other, by a library for Avro.
+    # SC-36: an Avro library reads data of one schema with the other.
     writer, reader = pair
     wanted = read(reader)
     if why := avro.incompatibilities(wanted, read(writer)):
@@ -50,7 +50,7 @@ def test_what_is_readable_is_read(pair: tuple[Any, Any], data: st.DataObject) ->
 @_QUIET
 @given(schemas())
 def test_a_schema_reads_its_own_data(document: Any) -> None:
-    # SC-32: nothing speaks against a schema in itself, nor in its canonical form.
+    # SC-32: a schema is compatible with itself and with its canonical form.
     parsed = read(document)
     assert not avro.incompatibilities(parsed, parsed)
     form = avro.canonical_form(parsed)
@@ -61,8 +61,8 @@ def test_a_schema_reads_its_own_data(document: Any) -> None:
 @_QUIET
 @given(evolutions())
 def test_apicurio_agrees(pair: tuple[Any, Any]) -> None:
-    # SC-39: the checker of another registry, over generated schemas; names have no namespaces here, and nothing is
-    # decimal, where it is known to differ (avro.yaml).
+    # SC-39: the checker of another registry agrees on generated schemas. They have no namespaces and no decimals, for
+    # which it is known to differ (avro.yaml).
     older, newer = pair
     ours: bool | str
     try:
@@ -83,16 +83,16 @@ def test_apicurio_agrees(pair: tuple[Any, Any]) -> None:
 
 
 def _known(text: str) -> bool:
-    """Whether a document is refused for a rule that the other registry does not check (avro.yaml).
+    """Returns whether a document is refused for a rule that the other registry does not check (avro.yaml).
 
-    It finds an alias that names another field only where it compares these fields.
+    The other registry finds an alias that names another field only if it compares these fields.
     """
     unchecked = ("defined before this place", "default is not a value", "names two types", "names two fields")
     return any(rule in text for rule in unchecked)
 
 
 def _small() -> list[Any]:
-    """Every primitive, one type of each other kind, and every union of two of them."""
+    """Returns each primitive, types of each other kind, and unions of a primitive with each of them."""
     others = [
         {"type": "array", "items": "int"},
         {"type": "array", "items": "long"},
@@ -118,7 +118,7 @@ def _small() -> list[Any]:
 
 @pytest.mark.long
 def test_all_pairs_of_small_schemas() -> None:
-    # SC-39: every promotion and every mismatch, in unions and out of them, against another registry.
+    # SC-39: another registry agrees on all promotions and mismatches, inside and outside unions.
     documents = _small()
     parsed = [read(document) for document in documents]
     different = [
@@ -134,7 +134,7 @@ def test_all_pairs_of_small_schemas() -> None:
 @_QUIET
 @given(evolutions())
 def test_the_avro_library_agrees(pair: tuple[Any, Any]) -> None:
-    # SC-39: the checker in Apache's own Python library.
+    # SC-39: the checker in the Python library of Apache Avro agrees.
     compatibility = pytest.importorskip("avro.compatibility", reason="no package avro: pip install 'avro>=1.12'")
     schema = pytest.importorskip("avro.schema")
     older, newer = pair
@@ -148,7 +148,7 @@ def test_the_avro_library_agrees(pair: tuple[Any, Any]) -> None:
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_anything_ends_in_a_schema_or_a_violation(document: bytes) -> None:
-    # SC-10: no other exception leaves.
+    # SC-10: parse() raises no other exception.
     _parsed_or_refused(document)
 
 
@@ -187,7 +187,7 @@ _JSON = st.recursive(
 @settings(max_examples=examples(1000), deadline=None)
 @given(_JSON)
 def test_any_json_ends_in_a_schema_or_a_violation(document: Any) -> None:
-    # SC-10: no other exception leaves, whatever stands where.
+    # SC-10: parse() raises no other exception, for any JSON.
     _parsed_or_refused(text(document).encode())
 
 

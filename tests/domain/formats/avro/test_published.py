@@ -1,6 +1,6 @@
-"""Schemas that a real project publishes, release after release: DataHub's, from its package on PyPI.
+"""Schemas of several releases of a real project: DataHub's, from its package on PyPI.
 
-Nothing of it is kept here: pip brings two releases into the user's cache directory once.
+They are not in this repository: pip downloads two releases into the user's cache directory once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from tests.support.downloads.wheels import wheel
 
 _PACKAGE = "acryl-datahub"
 _OLDER, _NEWER = "1.0.0", "1.7.0.17"
-#: Under 1.12 the defaults of unions may be of any branch; under the releases before, these files are held to the rule
-#: of the first one.
+#: In 1.12 the default of a union may be of any branch; in earlier releases it has to be of the first branch.
 _RELEASE = "Avro/1.11.0"
 
 
 @lru_cache(maxsize=2)
 def published(release: str) -> dict[str, str]:
-    """The texts of a release's schemas by their names. Skips the test where pip cannot bring it."""
+    """Returns the texts of a release's schemas by name. Skips the test if pip cannot download the release."""
     with zipfile.ZipFile(wheel(_PACKAGE, release)) as archive:
         files = [file for file in archive.namelist() if file.endswith(".avsc")]
         return {Path(file).name: archive.read(file).decode() for file in files}
@@ -35,7 +34,7 @@ def published(release: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("release", [_OLDER, _NEWER])
 def test_published_schemas_are_schemas(release: str) -> None:
-    # SC-10: what a real project publishes is taken; its canonical form is the one that a library for Avro gives.
+    # SC-10: schemas of a real project are accepted; their canonical form is that of an Avro library.
     schemas = published(release)
     assert len(schemas) > 100
     for text in schemas.values():
@@ -45,7 +44,7 @@ def test_published_schemas_are_schemas(release: str) -> None:
 
 
 def test_published_schemas_from_release_to_release() -> None:
-    # SC-36, SC-39: what has become of each schema since is compatible, or not, as another registry has it.
+    # SC-36, SC-39: another registry agrees on whether each schema is compatible with its newer release.
     older, newer = published(_OLDER), published(_NEWER)
     common = sorted(older.keys() & newer.keys())
     assert len(common) > 100
@@ -55,7 +54,7 @@ def test_published_schemas_from_release_to_release() -> None:
 
 
 def test_published_schemas_evolve() -> None:
-    # SC-36: a real schema with one more field, with one less, and under another name.
+    # SC-36: a real schema with another optional field, with another required field, and with another name.
     for text in published(_NEWER).values():
         document = json.loads(text)
         if not isinstance(document, dict) or document["type"] != "record":
@@ -76,7 +75,7 @@ def _parsed(document: dict[str, Any], field: dict[str, Any]) -> Any:
 
 
 def _verdicts(older: str, newer: str) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Backward and forward, by this format and by another registry."""
+    """Returns the verdicts backward and forward, of this format and of another registry."""
     before, after = (avro.parse(text.encode(), _RELEASE) for text in (older, newer))
     ours = (not avro.incompatibilities(after, before), not avro.incompatibilities(before, after))
     theirs = (check("avro", "backward", older, newer).compatible, check("avro", "forward", older, newer).compatible)

@@ -1,1 +1,1 @@
-"""What changed between two documents of one format."""
+"""Changes between two documents of one format."""

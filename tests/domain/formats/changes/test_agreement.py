@@ -1,6 +1,6 @@
-"""A comparison and a check of compatibility never disagree: generated pairs of documents of each format.
+"""Comparisons and compatibility checks agree on generated pairs of documents of each format.
 
-UI-93. The pairs are those with which the checks themselves are tested.
+UI-93. The tests of the compatibility checks use the same pairs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPENAPI: Final = [json.dumps(document(row, side)) for row in OPENAPI_TABLE["chan
 Pair = tuple[str, str, str, str]
 
 GRAPHQL: Final = "GraphQL/September2025"
-#: Documents of the tables; any two of them make a pair.
+#: Documents of the table; any two of them make a pair.
 GRAPHQL_TEXTS: Final = sorted(
     {graphql_tables.whole(row[side]) for row in graphql_tables.TABLE["changes"] for side in ("old", "new")}
 )
@@ -43,7 +43,7 @@ STRUCTURES: Final = [json.dumps(TOP | row[side]) for row in JSON_STRUCTURE["chan
 
 
 def same_format(format: str, texts: st.SearchStrategy[Any]) -> st.SearchStrategy[Pair]:
-    """Pairs of texts as pairs of a format."""
+    """Adds the format to pairs of texts."""
     return texts.map(lambda pair: (format, pair[0], format, pair[1]))
 
 
@@ -82,7 +82,7 @@ def parsed(format: str, text: str) -> Any:
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_comparison_agrees_with_a_check(name: str, data: st.DataObject) -> None:
-    # UI-93: each reason of a check is at one change, no change has another, and the levels say the same
+    # UI-93: each reason of a check is at exactly one change, no change has other reasons, and the levels agree
     left_format, left_text, right_format, right_text = data.draw(PAIRS[name])
     left, right = parsed(left_format, left_text), parsed(right_format, right_text)
     format_module = formats.find_format(left_format)
@@ -100,9 +100,9 @@ def test_a_comparison_agrees_with_a_check(name: str, data: st.DataObject) -> Non
     assert found.changes or same_meaning, "a difference is never silent"
 
 
-def assert_same_reasons(shown: Sequence[Incompatibility | None], checked: Sequence[Incompatibility]) -> None:
-    """Every reason of a check is shown once; a check reports only some of very many."""
-    reasons = Counter(reason for reason in shown if reason is not None)
+def assert_same_reasons(reported: Sequence[Incompatibility | None], checked: Sequence[Incompatibility]) -> None:
+    """Asserts that the changes have each reason of the check once; a check reports a limited number of reasons."""
+    reasons = Counter(reason for reason in reported if reason is not None)
     assert not Counter(checked) - reasons
     assert reasons == Counter(checked) or len(checked) >= 20
 
@@ -113,13 +113,13 @@ def assert_same_reasons(shown: Sequence[Incompatibility | None], checked: Sequen
 def test_a_document_has_no_changes_from_itself(name: str, data: st.DataObject) -> None:
     format, text, *_ = data.draw(PAIRS[name])
     found = compare_documents(format, parsed(format, text), parsed(format, text))
-    assert not found.changes or name == "jsonschema"  # some combinations cannot be decided, which counts as breaking
+    assert not found.changes or name == "jsonschema"  # undecidable combinations count as breaking
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(PAIRS["graphql"])
 def test_graphql_core_finds_the_same(pair: Pair) -> None:
-    # SC-39: what graphql-core calls breaking has its place here, and what else is breaking is the start of an operation
+    # SC-39: breaking changes are those that graphql-core finds, and changes of the root operation types
     _, old, _, new = pair
     left, right = parsed(GRAPHQL, old), parsed(GRAPHQL, new)
     assert isinstance(left, graphql.GraphqlDocument) and isinstance(right, graphql.GraphqlDocument)

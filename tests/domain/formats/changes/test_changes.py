@@ -1,4 +1,4 @@
-"""What changed between two documents, by format (`changes.yaml`)."""
+"""Changes between two documents, by format (`changes.yaml`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = yaml.load(Path(__file__).with_name("changes.yaml").read_text(encoding="ut
 
 
 def compared(format: str, left: str, right: str) -> DocumentChanges:
-    """The changes between two texts."""
+    """Returns the changes between two texts."""
     format_module = formats.find_format(format)
     assert format_module is not None
     module = format_module.load()
@@ -26,7 +26,7 @@ def compared(format: str, left: str, right: str) -> DocumentChanges:
 
 
 def row_of(members: dict[str, Any]) -> list[Any]:
-    """A change as a row of the table has it."""
+    """Returns a change in the form of the table's rows."""
     places = [next(iter((members[side] or {}).values()), None) for side in ("left", "right")]
     rules = [members[direction].get("rule", "") for direction in ("backward", "forward")]
     return [members["change"], members["path"], *places, members["before"], members["after"], *rules]
@@ -51,7 +51,7 @@ def test_each_format_has_a_row() -> None:
 
 
 def test_all_changes_have_their_verdicts_beyond_what_a_refusal_reports() -> None:
-    # a refusal reports some reasons, a comparison must not call the others compatible
+    # a compatibility check reports a limited number of reasons; a comparison has to mark all incompatible changes
     fields = [{"name": f"f{number}", "type": "int"} for number in range(100)]
     found = compared("Avro/1.11", record([]), record(fields))
     assert [change.backward is not None for change in found.changes] == [True] * 100
@@ -66,5 +66,5 @@ def test_more_changes_than_a_response_contains(monkeypatch: pytest.MonkeyPatch) 
 
 
 def record(fields: list[Any]) -> str:
-    """An Avro record."""
+    """Returns an Avro record as JSON."""
     return json.dumps({"type": "record", "name": "R", "fields": fields})

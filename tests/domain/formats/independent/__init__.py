@@ -1,6 +1,6 @@
-"""What another registry says about two documents: the checkers of Apicurio Registry, in one JVM for each test process.
+"""Verdicts of another registry about two documents: the checkers of Apicurio Registry, in one JVM per test process.
 
-They need Maven once and a Java development kit; without, the tests that ask are skipped and say so.
+They need a Java development kit, and Maven once; without these, the tests that use them are skipped with that reason.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 from tests.support.downloads.maven import Checker
 
-#: The newest release that is published for all three formats. Its files come alone, because the description that they
-#: share is not published; what they need is listed instead.
+#: The newest release that is published for all three formats. Its parent POM is not published, so its jars are fetched
+#: without dependencies, and their dependencies are listed here.
 ARTIFACTS: Final = (
     "io.apicurio:apicurio-registry-common:3.0.9@jar",
     "io.apicurio:apicurio-registry-schema-util-common:3.0.9@jar",
@@ -41,18 +41,18 @@ Mode = Literal["backward", "forward", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether the newer document may follow the older ones, and what speaks against it."""
+    """Whether the newer document may follow the older ones, and the differences that forbid it."""
 
     compatible: bool
     differences: tuple[str, ...]
 
 
 class Refused(Exception):
-    """The checker could not read a document; the message is its own."""
+    """The checker could not read a document; the message is that of the checker."""
 
 
 def check(format: Form, mode: Mode, older: str | Sequence[str], newer: str) -> Answer:
-    """The answer for texts of documents, `older` oldest first. Skips the test where the checker cannot be had.
+    """Returns the verdict on texts of documents, `older` from the oldest. Skips the test if the checker is missing.
 
     Raises: Refused.
     """

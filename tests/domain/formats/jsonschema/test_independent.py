@@ -1,7 +1,7 @@
-"""JSON Schema beside the checker of another registry: where the two part is a list with reasons.
+"""JSON Schema compared with the checker of another registry; all differences are listed with reasons.
 
-SC-39. The other checker takes drafts 04 to 07, and fetches what documents refer to, so rows with references to outside
-are not put to it.
+SC-39. The other checker supports drafts 04 to 07, and fetches documents that a document refers to. So rows with
+external references are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEVIATIONS: Final = {row: each["reason"] for each in TABLE["apicurio"] for row i
 
 
 def questions() -> dict[str, tuple[str, Any, Any]]:
-    """Reader and writer of every row in both directions, with the release."""
+    """Returns release, reader and writer of every row in both directions."""
     found: dict[str, tuple[str, Any, Any]] = {}
     for row in TABLE["changes"]:
         found[f"{row['what']} B"] = (row.get("name", "draft-07"), row["newer"], row["older"])
@@ -42,7 +42,7 @@ def questions() -> dict[str, tuple[str, Any, Any]]:
 
 @pytest.mark.parametrize(("what", "question"), [pytest.param(*each, id=each[0]) for each in questions().items()])
 def test_agrees(what: str, question: tuple[str, Any, Any]) -> None:
-    # SC-39: the same answer, or a reason in the table for another one.
+    # SC-39: the same verdict, or a reason in the table for a different one.
     name, reader, writer = question
     reads, writes = (jsonschema.parse(json.dumps(each).encode(), f"jsonschema/{name}") for each in (reader, writer))
     ours = not jsonschema.incompatibilities(reads, writes)
@@ -54,6 +54,6 @@ def text(name: str, schema: Any) -> str:
     return json.dumps({"$schema": URIS[name]} | schema if isinstance(schema, dict) else schema)
 
 
-def test_the_table_has_no_row_of_its_own() -> None:
-    # SC-39: a deviation that nothing asks for is not justified by anything.
+def test_each_deviation_belongs_to_a_row() -> None:
+    # SC-39: no deviation is left over from a removed row.
     assert questions().keys() >= DEVIATIONS.keys()

@@ -1,8 +1,8 @@
-"""JSON Schema by what schemas do: values that the writer emits are valid for the reader, wherever we say so.
+"""JSON Schema, tested with values: if a change is called compatible, values of the writer are valid for the reader.
 
-SC-36, SC-39. jsonschema-rs stands against the comparison twice: as the validator that reads values which are valid for
-the writer, and as a library that says of two schemas whether one holds all that the other does. For the latter it takes
-no schemas that refer to themselves, knows no closed world and gives no reasons, so it is a witness here.
+SC-36, SC-39. jsonschema-rs checks the comparison in two ways: it validates values of the writer with the schema of the
+reader, and it tests whether one schema covers another. The latter does not support recursive schemas and closed content
+and gives no reasons, so it only provides evidence against a verdict.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ SCHEMAS = st.recursive(PLAIN, lambda below: st.one_of(objects(below), arrays(bel
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Schema, Schema]:
-    """A schema and what became of it: a part of it replaced or left out, so that many pairs are compatible."""
+    """Draws a schema and a version with a part replaced or removed, so that many pairs are compatible."""
     schema = draw(SCHEMAS)
     changed = json.loads(json.dumps(schema))
     for _ in range(draw(st.integers(1, 2))):
@@ -100,15 +100,15 @@ def pairs(draw: st.DrawFn) -> tuple[Schema, Schema]:
             elif isinstance(place[key], int) and not isinstance(place[key], bool):
                 place[key] += draw(st.sampled_from([-1, 1]))
             elif isinstance(place[key], dict):
-                place[key] = json.loads(json.dumps(draw(SCHEMAS)))  # its own, as it may be changed
+                place[key] = json.loads(json.dumps(draw(SCHEMAS)))  # a copy, because it may be changed later
     assume(DRAFT.is_valid(changed))
     return (schema, changed) if draw(st.booleans()) else (changed, schema)
 
 
 def closed(schema: Schema, undeclared: frozenset[str] = frozenset()) -> Schema:
-    """A schema whose values have declared members only, which is what its producers emit.
+    """Returns a schema whose values have declared members only, as producers emit them.
 
-    undeclared: names that a map of anything does not have all the same, because only its reader declares them.
+    undeclared: names that even a map with any members does not have, because only its reader declares them.
     """
     if isinstance(schema, list):
         return [closed(each, undeclared) for each in schema]
@@ -120,7 +120,7 @@ def closed(schema: Schema, undeclared: frozenset[str] = frozenset()) -> Schema:
     if schema.get("type") == "object" and open_content and (named or "additionalProperties" not in schema):
         found["additionalProperties"] = False
         missing = set(schema.get("required", [])) - set(schema.get("properties", {}))
-        # What is required is declared by that.
+        # A required member counts as declared.
         found["properties"] = closed(schema.get("properties", {}), undeclared) | {
             name: True
             for name in missing
@@ -132,7 +132,7 @@ def closed(schema: Schema, undeclared: frozenset[str] = frozenset()) -> Schema:
 
 
 def allows_all(schema: Schema) -> bool:
-    """Whether a schema says nothing, like one with branches and no condition to choose one by."""
+    """Whether a schema allows everything; one with `then` or `else` but without `if` does."""
     if not isinstance(schema, dict):
         return schema is True
     branches = {"then", "else"} & schema.keys() if "if" in schema else ()
@@ -140,7 +140,7 @@ def allows_all(schema: Schema) -> bool:
 
 
 def declared(schema: Schema) -> frozenset[str]:
-    """The names of members that a schema declares, however deep."""
+    """Returns the names of members that a schema declares, at any depth."""
     if isinstance(schema, list):
         return frozenset().union(*map(declared, schema))
     if not isinstance(schema, dict):
@@ -156,7 +156,7 @@ def parsed(schema: Schema) -> jsonschema.SchemaGraph:
 @QUICK
 @given(pairs())
 def test_a_library_that_compares_schemas_does_not_object(pair: tuple[Schema, Schema]) -> None:
-    # SC-36, SC-39: what counts as readable is not known to be unreadable.
+    # SC-36, SC-39: the library does not prove that a pair called readable is unreadable.
     if not hasattr(jsonschema_rs, "canonicalize"):
         pytest.skip("jsonschema-rs is too old to compare schemas: pip install 'jsonschema-rs>=0.60'")
     reader, writer = pair
@@ -166,7 +166,7 @@ def test_a_library_that_compares_schemas_does_not_object(pair: tuple[Schema, Sch
 
 
 def holds(reader: Schema, writer: Schema) -> str:
-    """What the library says of whether a reader holds all of a writer: yes, no or unknown."""
+    """Returns whether the reader's schema covers the writer's, by the library: yes, no or unknown."""
     try:
         left, right = (jsonschema_rs.canonicalize(each, draft=7, offline=True) for each in (reader, writer))
         return str(left.covers(right)).lower()
@@ -177,7 +177,7 @@ def holds(reader: Schema, writer: Schema) -> str:
 @QUICK
 @given(st.data(), pairs())
 def test_values_of_the_writer_are_read(data: st.DataObject, pair: tuple[Schema, Schema]) -> None:
-    # SC-36: what counts as readable is read, by a validator that knows nothing of the comparison.
+    # SC-36: an independent validator accepts the values of pairs that are called readable.
     reader, writer = pair
     assume(not jsonschema.incompatibilities(parsed(reader), parsed(writer)))
     emitted = closed(writer, declared(reader))
@@ -192,7 +192,7 @@ ANY = st.sampled_from(
 
 
 def values(schema: Schema, depth: int) -> st.SearchStrategy[Any]:
-    """Values that may be valid for a schema, most of them near to its bounds."""
+    """Draws values that may be valid for a schema, most of them close to its bounds."""
     if not isinstance(schema, dict) or not depth:
         return ANY
     if "enum" in schema:
@@ -237,7 +237,7 @@ def _arrays(schema: Schema, depth: int) -> st.SearchStrategy[Any]:
 @QUICK
 @given(SCHEMAS)
 def test_a_schema_reads_itself(schema: Schema) -> None:
-    # SC-36: equal places are compatible, whatever they combine, and so is the normal form.
+    # SC-36: any schema is compatible with itself and with its normal form.
     one = parsed(schema)
     other = jsonschema.parse(jsonschema.canonical_form(one), "jsonschema/draft-07")
     assert not jsonschema.incompatibilities(one, other)

@@ -1,4 +1,4 @@
-"""JSON Schema: which documents are schemas, and which changes between them readers can live with.
+"""JSON Schema: valid documents, and compatible changes between them.
 
 Rules SC-10, SC-14, SC-16, SC-36, CM-14; the rows are in jsonschema.yaml.
 """
@@ -51,7 +51,7 @@ def rows(section: str) -> list[Any]:
 
 @pytest.mark.parametrize("row", rows("violations"))
 def test_what_is_no_schema(row: dict[str, Any]) -> None:
-    # SC-10, SC-14, SC-16: a violation says what is wrong and where.
+    # SC-10, SC-14, SC-16: a violation has a reason and a place.
     with pytest.raises(InvalidDocument) as raised:
         jsonschema.parse(row["text"].encode(), f"JsonSchema/{row.get('name', 'draft-07')}")
     spot = raised.value.location
@@ -64,7 +64,7 @@ def test_what_is_no_schema(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", rows("valid"))
 def test_what_is_a_schema(row: dict[str, Any]) -> None:
-    # SC-10, SC-16, CM-14: what holds against the meta-schema of its release is taken, whatever it refers to outside.
+    # SC-10, SC-16, CM-14: a document that is valid for the meta-schema of its release is accepted, with any references.
     found = jsonschema.parse(row["text"].encode(), f"JSONSchema/{row.get('name', 'draft-07')}")
     again = jsonschema.parse(jsonschema.canonical_form(found), f"jsonschema/{row.get('name', 'draft-07')}")
     assert jsonschema.canonical_form(again) == jsonschema.canonical_form(found)
@@ -102,7 +102,7 @@ def test_documents_of_different_releases_are_compared() -> None:
 
 @pytest.mark.parametrize("row", rows("changes"))
 def test_changes(row: dict[str, Any]) -> None:
-    # SC-36: each row of the table in both directions; SC-38: full is both.
+    # SC-36: each row of the table in both directions; SC-38: both directions together are `full`.
     newer, older, name = row["newer"], row["older"], row.get("name", "draft-07")
     backward, forward = unreadable(newer, older, name), unreadable(older, newer, name)
     assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], [*backward, *forward]
@@ -123,11 +123,11 @@ def test_keywords(row: dict[str, Any]) -> None:
 
 
 def _lifted(schema: Any, wrapped: Any) -> Any:
-    """Definitions stay at the top, where references look for them."""
+    """Wraps a schema, but leaves its definitions at the top, where references point to."""
     if not isinstance(schema, dict):
         return wrapped(schema)
-    kept = {name: schema[name] for name in ("definitions", "$defs") if name in schema}
-    return {**wrapped({name: value for name, value in schema.items() if name not in kept}), **kept}
+    definitions = {name: schema[name] for name in ("definitions", "$defs") if name in schema}
+    return {**wrapped({name: value for name, value in schema.items() if name not in definitions}), **definitions}
 
 
 def _member(schema: Any) -> Any:
@@ -144,13 +144,13 @@ def _alternative(schema: Any) -> Any:
 
 @pytest.mark.parametrize("row", rows("undecided"))
 def test_what_cannot_be_decided(row: dict[str, Any]) -> None:
-    # SC-36, narrowing: where it is not certain that a reader accepts all, it counts as if it did not.
+    # SC-36, narrowing: if it is not certain that a reader accepts all values, the change is incompatible.
     assert row["rule"] in {each.rule for each in unreadable(row["reader"], row["writer"])}
     assert not unreadable(row["reader"], row["reader"])
 
 
 def test_an_incompatibility_explains_itself() -> None:
-    # SC-30: the place in both documents and what stands there, under one name of the rule.
+    # SC-30: the rule, and place and fragment in both documents.
     (found,) = unreadable(
         {"properties": {"a": {"items": {"type": "integer"}}}}, {"properties": {"a": {"items": {"type": "number"}}}}
     )
@@ -161,7 +161,7 @@ def test_an_incompatibility_explains_itself() -> None:
 
 
 def test_the_normal_form() -> None:
-    # Order, white space, comments and spellings of numbers go; what is data stays as it is.
+    # Order, white space, comments and spellings of numbers are normalised; members of data (enum, default) stay.
     one = b'{ "required": ["b", "a"], "maximum": 1.0, "$comment": "c", "type": ["string"], "enum": [{"$comment": 1}] }'
     other = b'{"enum":[{"$comment":1.0}],"maximum":1e0,"required":["a","b"],"type":"string"}'
     forms = [jsonschema.canonical_form(jsonschema.parse(each, "jsonschema/draft-07")) for each in (one, other)]
@@ -220,7 +220,7 @@ HOSTILE = {
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("name", ["draft-04", "draft-07", "draft/2020-12"])
 def test_hostile_documents(document: bytes, name: str) -> None:
-    # SC-10: whatever a document holds, it ends soon, as a violation or as a schema that compares.
+    # SC-10: each document soon gives a violation, or a schema that can be compared.
     start = time.process_time()
     try:
         found = jsonschema.parse(document, f"jsonschema/{name}")
@@ -247,7 +247,7 @@ def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_comparisons_take_a_moment() -> None:
-    # V-14: one new document of 2 kB against 1,000 older ones takes about a second.
+    # V-14: comparing one new document of 2 kB with 1,000 older ones takes about a second; here there are 100.
     members = {f"member{i}": {"type": "string", "maxLength": i + 1, "description": "x" * 10} for i in range(25)}
     new = parsed({"type": "object", "properties": members, "required": ["member1"]})
     older = [
@@ -261,7 +261,7 @@ def test_many_comparisons_take_a_moment() -> None:
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_a_history_of_a_sample(history: str) -> None:
-    # SA-08, SC-30: the sample's second Version adds a required member, so that only the first one reads both.
+    # SA-08, SC-30: the second Version of the sample adds a required member, so only the first one reads data of both.
     _, versions = with_two_versions(read(SCENARIOS[history]))
     older, newer = (jsonschema.parse(json.dumps(each["schema"]).encode(), each["format"]) for each in versions)
     assert not jsonschema.incompatibilities(older, newer)

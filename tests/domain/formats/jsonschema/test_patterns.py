@@ -1,6 +1,6 @@
-"""Regular expressions of ECMA-262, with the `u` flag and without, as JavaScript itself reads them.
+"""Regular expressions of ECMA-262, with and without the `u` flag, compared with JavaScript.
 
-SC-10, SC-36, SC-39: what is one is taken, and holds for the same texts.
+SC-10, SC-36, SC-39: the same expressions are valid, and they match the same texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from annals.domain.formats.jsonschema.values import is_pattern, matches_pattern
 from tests.support.downloads import npm
 
-#: Where the flag makes a difference: brackets, braces and escapes that stand for themselves without it.
+#: Expressions for which the flag matters: brackets, braces and escapes that are literal without it.
 PATTERNS = (
     *("^{a}$", "{", "a{", "}", "]", "a{,3}", "x{1", "x{1,", "{{.*}}", "}{", r"a{2}{3}", "{1}", "a{2,1}"),
     *(r"[\w-a]", r"[a-\w]", r"[\w-]", r"[-\w]", "[a-z0-9-_]", "[[a]]", "[a&&b]", "^[^[]]+$", r"[\]]", "[z-a]", "["),
@@ -66,7 +66,7 @@ TEXTS = (
         "5z]",
     ),
 )
-#: For each pattern null where JavaScript has no such expression, else whether it holds for each text.
+#: For each pattern: null if JavaScript refuses it, else whether it matches each text.
 SCRIPT = """
 const [patterns, texts] = JSON.parse(require("fs").readFileSync(0));
 const made = (pattern, flag) => { try { return new RegExp(pattern, flag) } catch { return null } };
@@ -76,17 +76,17 @@ console.log(JSON.stringify(patterns.map(found).map(one => one && texts.map(text 
 
 
 def differing(patterns: list[str], home: Path) -> dict[str, Any]:
-    """What the registry and JavaScript say of patterns on which they part. Texts that ours gives up on do not count."""
+    """Returns the results for patterns on which the registry and JavaScript differ; undecided matches do not count."""
     theirs = npm.run(SCRIPT, home, [patterns, TEXTS])
     ours = [[matches_pattern(pattern, text) for text in TEXTS] if is_pattern(pattern) else None for pattern in patterns]
     return {
         pattern: pair
         for pattern, *pair in zip(patterns, ours, theirs, strict=True)
-        if (pair[0] is None) != (pair[1] is None) or _part(*pair)
+        if (pair[0] is None) != (pair[1] is None) or _differ(*pair)
     }
 
 
-def _part(ours: list[bool | None] | None, theirs: list[bool] | None) -> bool:
+def _differ(ours: list[bool | None] | None, theirs: list[bool] | None) -> bool:
     return any(one not in (None, other) for one, other in zip(ours or (), theirs or (), strict=True))
 
 
@@ -96,7 +96,7 @@ def test_the_flag_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_expression(tmp_path: Path, seed: int) -> None:
-    # Left out is what parts them all the same: groups that are referred to before they end, and words beyond ASCII.
+    # Known differences are left out: references to groups that have not ended yet, and word boundaries beyond ASCII.
     parts = ["a", "b", "1", "8", "{", "}", "[", "]", "-", "\\", r"\d", r"\w", r"\x", r"\c", r"\_", r"\z"]
     parts += ["(", ")", "(?:", "|", "*", "+", "?", "{1}", "{1,2}", "^", "$", ".", ","]
     chance = random.Random(seed)

@@ -1,6 +1,6 @@
-"""JSON Schema as real projects publish it: documents that installed packages carry, each parsed, evolved and compared.
+"""JSON Schemas of real projects, from installed packages: each is parsed, changed and compared.
 
-SC-10, SC-36. What an installation does not carry is skipped by name, with what to install.
+SC-10, SC-36. A document of a package that is not installed is skipped, with the package to install.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from annals.domain.formats import jsonschema
 from annals.domain.formats.contract import InvalidDocument
 
-#: Package, path in it, and the release that it is written in.
+#: Package, path in the package, and release of JSON Schema.
 DOCUMENTS: Final = (
     ("jsonschema_specifications", "schemas/draft4/metaschema.json", "draft-04"),
     ("jsonschema_specifications", "schemas/draft6/metaschema.json", "draft-06"),
@@ -49,8 +49,8 @@ def text(package: str, path: str) -> bytes:
 
 @pytest.mark.parametrize(("package", "path", "name"), DOCUMENTS, ids=[f"{each[0]}/{each[1]}" for each in DOCUMENTS])
 def test_real_documents(package: str, path: str, name: str) -> None:
-    # SC-10: it is taken. SC-36: it reads itself; one optional member more is readable both ways unless its content is
-    # closed, and one required member more by the older one only.
+    # SC-10: it is accepted. SC-36: it is compatible with itself; an additional optional member is compatible both ways
+    # unless the content is closed, and an additional required member is not backward compatible.
     document = text(package, path)
     start = time.process_time()
     one = jsonschema.parse(document, f"jsonschema/{name}")

@@ -1,6 +1,6 @@
-"""JSON Structure by what documents do: the project's own library reads with one schema what it takes for another's.
+"""JSON Structure, tested with values, by the validator of the JSON Structure project.
 
-SC-37, SC-39: values that are valid for the writer are valid for the reader, wherever we say so.
+SC-37, SC-39: if a change is called compatible, values that are valid for the writer are valid for the reader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PLAIN = [
     *("2024-02-29", "2024-02-29T10:00:00Z", "10:00:00", "P1D", "12345678-1234-1234-1234-123456789abc"),
     *("https://e.example/a", "aGVsbG8=", "#/a/b"),
 ]
-#: Members as the rows declare them, each of one type.
+#: Values with members that the rows declare, each with one type.
 VALUES = [
     *PLAIN,
     *([], ["a"], ["a", "a"], ["a", "b"], [1]),
@@ -40,7 +40,7 @@ VALUES = [
 ]
 
 
-#: The library knows no alternatives of required properties.
+#: The library does not support alternatives of required properties.
 ROWS = [
     pytest.param(row, id=row["what"])
     for row in TABLE["changes"]
@@ -62,25 +62,25 @@ def named(name: str) -> jsonstructure.SchemaGraph:
 
 
 @cache
-def takes(name: str) -> list[Any]:
-    """The values that the library takes for a type."""
+def accepted_values(name: str) -> list[Any]:
+    """Returns the values that the library accepts for a type."""
     return [value for value in PLAIN if valid({"type": name}, value)]
 
 
 @pytest.mark.parametrize("writer", TYPES)
 def test_types(writer: str) -> None:
-    # SC-37: of all types, those that read another one read its values.
-    emitted = takes(writer)
+    # SC-37: each type accepts all values of the types that it is said to read.
+    emitted = accepted_values(writer)
     assert emitted
     for reader in TYPES:
         if not jsonstructure.incompatibilities(named(reader), named(writer)):
-            unread = [value for value in emitted if value not in takes(reader)]
+            unread = [value for value in emitted if value not in accepted_values(reader)]
             assert not unread, (reader, unread)
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_changes(row: dict[str, Any]) -> None:
-    # SC-37: what a row allows is so for values; members that the writer does not declare are never there.
+    # SC-37: the verdict of each row holds for values; they have only members that the writer declares.
     for letter, reader, writer in (("B", row["newer"], row["older"]), ("F", row["older"], row["newer"])):
         if letter in row["allowed"]:
             emitted = [value for value in VALUES if declared(writer, value) and valid(writer, value)]

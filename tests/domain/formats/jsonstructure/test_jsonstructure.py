@@ -1,4 +1,4 @@
-"""JSON Structure: which documents are schemas, and which changes between them readers can live with.
+"""JSON Structure: valid documents, and compatible changes between them.
 
 Rules SC-10, SC-14, SC-16, SC-37, CM-14; the rows are in jsonstructure.yaml.
 """
@@ -32,7 +32,7 @@ def rows(section: str) -> list[Any]:
 
 @pytest.mark.parametrize("row", rows("violations"))
 def test_what_is_no_schema(row: dict[str, Any]) -> None:
-    # SC-10, SC-14, SC-16: a violation says what is wrong and where.
+    # SC-10, SC-14, SC-16: a violation has a reason and a place.
     text = row.get("text", json.dumps(TOP | row.get("document", {})))
     with pytest.raises(InvalidDocument) as raised:
         jsonstructure.parse(text.encode(), f"jsonstructure/{row.get('name', 'draft-04')}")
@@ -46,7 +46,7 @@ def test_what_is_no_schema(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", rows("valid"))
 def test_what_is_a_schema(row: dict[str, Any]) -> None:
-    # SC-10, SC-16, CM-14: a document of the core, in any draft and letter case.
+    # SC-10, SC-16, CM-14: documents of JSON Structure Core, for any draft, in any letter case of the format.
     name = row.get("name", "draft-04")
     found = parsed(row["document"], name)
     again = jsonstructure.parse(jsonstructure.canonical_form(found), f"JSONSTRUCTURE/{name}")
@@ -60,15 +60,17 @@ def test_changes(row: dict[str, Any]) -> None:
     for wrap in (lambda document: document, _property):
         older, newer = parsed(wrap(row["older"])), parsed(wrap(row["newer"]))
         backward, forward = jsonstructure.incompatibilities(newer, older), jsonstructure.incompatibilities(older, newer)
-        told = [*backward, *forward]
-        assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], told
-        assert row.get("rule") in {None, *(each.rule for each in told)}, told
-        assert all(spot and spot.pointer is not None and spot.fragment for e in told for spot in (e.reader, e.writer))
+        reasons = [*backward, *forward]
+        assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], reasons
+        assert row.get("rule") in {None, *(each.rule for each in reasons)}, reasons
+        assert all(
+            spot and spot.pointer is not None and spot.fragment for e in reasons for spot in (e.reader, e.writer)
+        )
 
 
 @pytest.mark.parametrize("row", TABLE["restrictions"], ids=lambda row: list(row)[-1])
 def test_restrictions(row: dict[str, Any]) -> None:
-    # SC-37: no keyword is overlooked, wherever it stands alone.
+    # SC-37: each keyword counts, even if it is the only one.
     *_, keyword = row
     narrow, wide = parsed(row), parsed({name: value for name, value in row.items() if name != keyword})
     assert not jsonstructure.incompatibilities(wide, narrow)
@@ -84,7 +86,7 @@ def _property(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_order_and_white_space_go() -> None:
-    # The normal form: the same bytes for the same document in other spellings; tuples and unions keep their order.
+    # The normal form has the same bytes for each spelling of a document; tuples and unions keep their order.
     one = b'{"$id": "u:a", "name": "A", "$schema": "%s", "type": "object", "required": ["b", "a"], "properties":' % (
         TOP["$schema"].encode()
     )
@@ -139,7 +141,7 @@ HOSTILE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_documents(document: bytes) -> None:
-    # SC-10: whatever a document holds, it ends soon, as a violation or as a schema that compares.
+    # SC-10: each document soon gives a violation, or a schema that can be compared.
     start = time.process_time()
     try:
         found = jsonstructure.parse(document, "jsonstructure/draft-04")

@@ -1,6 +1,6 @@
-"""Which changes of an API its clients live with, by table, by version, and by another program.
+"""Compatible changes of an API, by table, by version of OpenAPI, and compared with another program.
 
-SC-36, SC-39: what stands in for an independent implementation is oasdiff, from the Go module proxy.
+SC-36, SC-39: the independent implementation is oasdiff, from the Go module proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS: Final = [pytest.param(row, id=row["what"]) for row in TABLE["changes"]]
 
 
 def document(row: dict[str, Any], side: str) -> Any:
-    """The document of one side of a row."""
+    """Returns the document of one side of a row."""
     over = row[side]
     if row.get("of") != "document":
         over = {"paths": {"/a/{id}": {"get": over}}}
@@ -40,7 +40,7 @@ def parsed(value: Any) -> Any:
 
 
 def verdict(older: Any, newer: Any) -> tuple[str, Sequence[Incompatibility]]:
-    """Which ways a change is allowed, and why the others are not."""
+    """Returns the directions in which a change is allowed, and the reasons against the others."""
     before, after = parsed(older), parsed(newer)
     backward, forward = openapi.incompatibilities(after, before), openapi.incompatibilities(before, after)
     return "B" * (not backward) + "F" * (not forward), [*backward, *forward]
@@ -48,7 +48,7 @@ def verdict(older: Any, newer: Any) -> tuple[str, Sequence[Incompatibility]]:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_change(row: dict[str, Any]) -> None:
-    # SC-36, read of clients: one of the older document works with the newer server (B), and the other way round (F)
+    # SC-36, applied to clients: a client of the older document works with a newer server (B), or the reverse (F)
     allowed, reasons = verdict(document(row, "older"), document(row, "newer"))
     assert allowed == row["allowed"], reasons
     assert row.get("rule") in {None, *(one.rule for one in reasons)}, reasons
@@ -60,7 +60,7 @@ def test_a_change(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_change_in_newer_versions(row: dict[str, Any], version: str) -> None:
     def newer(value: Any) -> Any:
-        """A document of the version: null is a type there."""
+        """Converts a document to the version, in which null is a type."""
         if isinstance(value, list):
             return [newer(item) for item in value]
         if not isinstance(value, dict):
@@ -75,7 +75,7 @@ def test_a_change_in_newer_versions(row: dict[str, Any], version: str) -> None:
 
 
 def swagger(parameters: list[Any], **operation: Any) -> Any:
-    """A document of version 2.0."""
+    """Returns a document of version 2.0."""
     responses = {"200": {"description": "x", "schema": {"type": "string"}}}
     post = {"parameters": parameters, "responses": responses, **operation}
     return {
@@ -114,7 +114,7 @@ def test_a_change_in_version_2(older: Any, newer: Any, allowed: str) -> None:
 
 @pytest.fixture(scope="session")
 def oasdiff(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built. Leaves the test out without Go, or where the module cannot be had."""
+    """Builds oasdiff. Skips the test without Go or without the module."""
     go = shutil.which("go")
     if go is None:
         leave_out("no go: apt-get install golang, or put go on PATH")
@@ -135,7 +135,7 @@ def oasdiff(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(900)
 @pytest.mark.uses("Go")
 def test_oasdiff_agrees(oasdiff: Path, tmp_path: Path) -> None:
-    # SC-39: what breaks clients, by another implementation; where it differs, the table says why
+    # SC-39: another implementation agrees on breaking changes, or the table has the reason for the difference
     def breaks(older: Any, newer: Any) -> bool:
         for name, value in (("older", older), ("newer", newer)):
             (tmp_path / f"{name}.json").write_text(json.dumps(value))

@@ -1,6 +1,6 @@
-"""OpenAPI documents: which are some, of the version that was declared, without anything being fetched.
+"""OpenAPI documents: valid ones of the declared version are accepted, and nothing is fetched.
 
-Rules SC-10, SC-14, SC-16. Two documents are not compared, so that SC-36 and SC-39 leave this format out.
+Rules SC-10, SC-14, SC-16. test_compatibility.py tests SC-36 and SC-39.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def listen(event: str, arguments: object) -> None:
         opened.append(f"{event} {arguments}")
 
 
-sys.addaudithook(listen)  # for good: there is no way to take one away
+sys.addaudithook(listen)  # for the rest of the process: an audit hook cannot be removed
 
 
 @pytest.mark.parametrize(("row", "version"), cases("accepted"))
-def test_documents_that_are_some(row: dict[str, Any], version: str) -> None:
-    # SC-10, SC-16, V-14: a valid document, as JSON and as YAML; nothing that it names is opened
+def test_valid_documents(row: dict[str, Any], version: str) -> None:
+    # SC-10, SC-16, V-14: a valid document, as JSON and as YAML; no file or address in it is opened
     document = laid(row["with"], minimal(version))
-    openapi.parse(json.dumps(minimal(version)).encode(), f"openapi/{version}")  # the meta-schema is loaded
+    openapi.parse(json.dumps(minimal(version)).encode(), f"openapi/{version}")  # loads the meta-schema
     listening.append(True)
     try:
         parsed = openapi.parse(json.dumps(document).encode(), f"OpenAPI/{version}")
@@ -83,8 +83,8 @@ def test_documents_that_are_some(row: dict[str, Any], version: str) -> None:
 
 
 @pytest.mark.parametrize(("row", "version"), cases("refused"))
-def test_documents_that_are_not(row: dict[str, Any], version: str) -> None:
-    # SC-10: what the version's own rules refuse, and where
+def test_invalid_documents(row: dict[str, Any], version: str) -> None:
+    # SC-10: documents that the rules of the version forbid are refused, with the place
     document = laid(row["with"], minimal(version))
     with pytest.raises(InvalidDocument, match=row["why"] or None) as caught:
         openapi.parse(json.dumps(document).encode(), f"openapi/{version}")
@@ -94,7 +94,7 @@ def test_documents_that_are_not(row: dict[str, Any], version: str) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE["broken"], ids=lambda row: row["text"] or "empty")
-def test_texts_that_are_none(row: dict[str, str]) -> None:
+def test_texts_that_are_not_openapi(row: dict[str, str]) -> None:
     # SC-14, SC-16: empty, broken, in another language
     with pytest.raises(InvalidDocument, match=row["why"]):
         openapi.parse(row["text"].encode(), "openapi/3.0")
@@ -102,13 +102,13 @@ def test_texts_that_are_none(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("declared", ["2.0", "3.0", "3.0.1", "3.1", "3.2"])
 def test_another_version_than_declared(declared: str) -> None:
-    # SC-16: the declared version counts; a name without a patch number takes all of them
+    # SC-16: the declared version counts; one without a patch number stands for all its patch versions
     with pytest.raises(InvalidDocument):
         openapi.parse(json.dumps(minimal("3.0.3" if declared != "3.0" else "3.1.0")).encode(), f"openapi/{declared}")
 
 
 def test_yaml_says_what_json_can_say() -> None:
-    # SC-10: names are text, times stay text, `on` is no boolean
+    # SC-10: names are text, times stay text, `on` is not a boolean
     text = b"openapi: 3.1.0\ninfo: {title: on, version: 2020-01-01}\npaths: {/a: {get: {responses: "
     parsed = openapi.parse(text + b"{200: {description: 12:30}}}}}\n", "openapi/3.1")
     assert parsed["info"] == {"title": "on", "version": "2020-01-01"}
@@ -136,7 +136,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_documents(what: str) -> None:
-    # V-14: whatever a document holds, it is accepted or refused within a second, and no other error comes out
+    # V-14: each document is accepted or refused within seconds, without another exception
     openapi.parse(json.dumps(minimal("3.1")).encode(), "openapi/3.1")
     began = time.process_time()
     try:
@@ -149,7 +149,7 @@ def test_hostile_documents(what: str) -> None:
 @settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=40) | st.text("openapi: 3.1.0{}[]&*!|>-\n\"'#?,", max_size=60).map(str.encode))
 def test_any_bytes(document: bytes) -> None:
-    # V-14: a document is one or a Violation
+    # V-14: each text is accepted, or refused as an invalid document
     try:
         openapi.parse(document, "openapi/3.1")
     except InvalidDocument as violation:
@@ -157,7 +157,7 @@ def test_any_bytes(document: bytes) -> None:
 
 
 def test_the_meta_schemas_are_no_documents() -> None:
-    # SC-16: JSON Schema is another language, even where it is about OpenAPI
+    # SC-16: JSON Schema is another language, even if it describes OpenAPI
     found = find_spec("openapi_spec_validator")
     assert found is not None and found.origin is not None
     files = sorted(Path(found.origin).parent.rglob("schema.json"))
@@ -168,25 +168,25 @@ def test_the_meta_schemas_are_no_documents() -> None:
 
 
 def test_a_published_document() -> None:
-    # SC-10: the part of GitHub's API about licences and the like, cut from the document that is published
+    # SC-10: the part of GitHub's published document that has the paths below /licenses, /emojis and /meta
     home = npm.packages(PUBLISHED)
     text = (home / "node_modules/@octokit/openapi/generated/api.github.com.json").read_text()
     whole = json.loads(text)
     whole["paths"] = {
         path: item for path, item in whole["paths"].items() if path.startswith(("/licenses", "/emojis", "/meta"))
     }
-    wanted = json.dumps(whole["paths"])
-    kept: dict[str, dict[str, Any]] = {}
+    used_text = json.dumps(whole["paths"])
+    used: dict[str, dict[str, Any]] = {}
     while fresh := [
         (kind, name, part)
         for kind, parts in whole["components"].items()
         for name, part in parts.items()
-        if name not in kept.get(kind, {}) and f'"#/components/{kind}/{name}"' in wanted
+        if name not in used.get(kind, {}) and f'"#/components/{kind}/{name}"' in used_text
     ]:
         for kind, name, part in fresh:
-            kept.setdefault(kind, {})[name] = part
-            wanted += json.dumps(part)
-    whole["components"], whole["x-webhooks"] = kept, {}
+            used.setdefault(kind, {})[name] = part
+            used_text += json.dumps(part)
+    whole["components"], whole["x-webhooks"] = used, {}
     version = whole["openapi"].rpartition(".")[0]
     parsed = openapi.parse(json.dumps(whole).encode(), f"openapi/{version}")
     assert parsed["paths"]

@@ -1,4 +1,4 @@
-"""What `buf breaking` says about changes of Protobuf documents: a program of others, brought once by npm."""
+"""Verdicts of `buf breaking`, an independent program from npm, about changes of Protobuf documents."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Tree = Mapping[str, str]
 
 
 def breaking(pairs: Sequence[tuple[Tree, Tree]], rules: Rules) -> list[list[str]]:
-    """The rules that each change from older documents to newer ones breaks.
+    """Returns the rules that each change from older documents to newer ones violates.
 
-    All changes are put to one process, each as a module of its own. Skips the test where the program cannot be had.
-    Raises: CalledProcessError where it cannot read a document.
+    One process checks all changes, each as a separate module. Skips the test if the program is not available.
+    Raises: CalledProcessError if it cannot read a document.
     """
     program = _program()
     with tempfile.TemporaryDirectory() as scratch:
@@ -44,9 +44,9 @@ def breaking(pairs: Sequence[tuple[Tree, Tree]], rules: Rules) -> list[list[str]
         raise subprocess.CalledProcessError(done.returncode, call, done.stdout, done.stderr)
     found: list[set[str]] = [set() for _ in pairs]
     for line in done.stdout.splitlines():
-        told = json.loads(line)
-        module = Path(told["path"]).parts[1]
-        found[int(module.removeprefix("p"))].add(told["type"])
+        violation = json.loads(line)
+        module = Path(violation["path"]).parts[1]
+        found[int(module.removeprefix("p"))].add(violation["type"])
     return [sorted(each) for each in found]
 
 

@@ -1,6 +1,6 @@
-"""SC-39: changes of Protobuf documents, of the table and generated ones, as `buf breaking` judges them.
+"""SC-39: changes of Protobuf documents, from the table and generated, compared with the verdicts of `buf breaking`.
 
-protobuf_buf_program.yaml has each difference with its reason, by the rules of either side.
+protobuf_buf_program.yaml has a reason for each difference, by the rules of either side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.examples import examples
 
 HERE: Final = Path(__file__).parent
 GROUPS: Final = yaml.load((HERE / "protobuf_buf_program.yaml").read_text(), yaml.CSafeLoader)
-#: Buf reads no document whose imports are missing.
+#: Without rows with missing imports, which Buf refuses.
 ROWS: Final = [
     row
     for row in yaml.load((HERE / "protobuf.yaml").read_text(), yaml.CSafeLoader)["changes"]
@@ -37,7 +37,7 @@ def documents(row: dict[str, Any]) -> tuple[str, str]:
 
 @cache
 def broken(rules: Rules) -> list[list[str]]:
-    """The rules that each change of the table breaks."""
+    """Returns the rules of Buf that each change of the table violates."""
     trees = [[{f"f{number}.proto": text} for text in documents(row)] for number, row in enumerate(ROWS)]
     return breaking([(older, newer) for older, newer in trees], rules)
 
@@ -64,7 +64,7 @@ def test_changes_of_the_table(rules: Rules) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("rules", ["WIRE", "WIRE_JSON"])
 def test_generated_changes(rules: Rules) -> None:
-    # SC-39: each rule by which only one of the two refuses has its reason.
+    # SC-39: the table has a reason for each rule that only one of the two applies.
     pairs = generated()
     trees = [({f"f{number}.proto": older}, {f"f{number}.proto": newer}) for number, (older, newer, _) in pairs]
     reasons = {rule for group in groups(rules) for side in ("ours", "buf") for rule in group.get(side, ())}
@@ -74,7 +74,7 @@ def test_generated_changes(rules: Rules) -> None:
 
 
 def generated() -> list[tuple[int, tuple[str, str, set[str]]]]:
-    """Documents that changed, with the rules by which we refuse that in either direction."""
+    """Returns generated changes of documents, with the rules by which Annals refuses each in either direction."""
     found: dict[tuple[str, str], set[str]] = {}
 
     @seed(1)
@@ -93,8 +93,8 @@ def generated() -> list[tuple[int, tuple[str, str, set[str]]]]:
             new = protobuf.parse(newer.encode(), f"protobuf/{after}")
         except InvalidDocument:
             return
-        told = [*protobuf.incompatibilities(new, old, "reader"), *protobuf.incompatibilities(old, new, "writer")]
-        found[older, newer] = {each.rule for each in told}
+        reasons = [*protobuf.incompatibilities(new, old, "reader"), *protobuf.incompatibilities(old, new, "writer")]
+        found[older, newer] = {each.rule for each in reasons}
 
     drawn()
     assert len(found) > examples(GENERATED) / 2
@@ -102,7 +102,7 @@ def generated() -> list[tuple[int, tuple[str, str, set[str]]]]:
 
 
 def test_rules_of_the_table_are_ours() -> None:
-    # SC-39: a group of changes that we refuse names the rules that refuse them.
+    # SC-39: a group of changes that Annals refuses lists the rules that refuse them.
     by_name = {row["name"]: row for row in ROWS}
     for group in GROUPS["WIRE"]:
         for name in group["rows"] if "ours" in group else ():
@@ -110,8 +110,8 @@ def test_rules_of_the_table_are_ours() -> None:
             older, newer = (
                 protobuf.parse(text.encode(), f"protobuf/{row.get('language', 3)}") for text in documents(row)
             )
-            told = [
+            reasons = [
                 *protobuf.incompatibilities(newer, older, "reader"),
                 *protobuf.incompatibilities(older, newer, "writer"),
             ]
-            assert {each.rule for each in told} <= set(group["ours"]), (name, told)
+            assert {each.rule for each in reasons} <= set(group["ours"]), (name, reasons)

@@ -1,7 +1,7 @@
-"""SC-39: the changes of protobuf.yaml as others see them.
+"""SC-39: the changes of protobuf.yaml, compared with other implementations.
 
-Another registry's checker is asked; protobuf_apicurio.yaml has what differs. The rules that Buf publishes are in
-protobuf_buf.yaml.
+One is the checker of another registry; protobuf_apicurio.yaml has the differences. The other are the rules that Buf
+publishes, in protobuf_buf.yaml.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What one document's writer writes, the other's reader reads: generated documents and messages, with Google's library.
+"""Messages of one document are read with another: generated documents and messages, with Google's library.
 
-Where a change is allowed for backward compatibility, every message of the older document has to keep its values under
-the newer one. Where it is allowed for forward compatibility, messages of the newer document do, as long as they hold
-what both documents have room for: SC-36 lets a type widen in both directions.
+If a change is backward compatible, every message of the older document has to keep its values under the newer one. If
+it is forward compatible, messages of the newer document have to keep their values under the older one, as long as both
+documents can hold these values: SC-36 allows a type to widen in both directions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULTS = {"string": '"x"', "bytes": '"x"', "bool": "true", "E": "E_ONE"}
 
 @dataclass(frozen=True)
 class Spec:
-    """A field of M; oneof: whether it stands in the one that M has; default: whether it has one other than zero."""
+    """A field of M. oneof: whether it is in the oneof of M; default: whether it has a default other than zero."""
 
     type: str
     label: str
@@ -52,8 +52,8 @@ class Spec:
             options.append(f"default = {DEFAULTS.get(self.type, 1)}")
         if self.packed is not None and label == "repeated" and self.type not in ("string", "bytes", "N", "Pair"):
             options.append(f"packed = {str(self.packed).lower()}")
-        shown = f" [{', '.join(options)}]" if options else ""
-        return f"{label} {self.type} field_{number} = {number}{shown}; "
+        suffix = f" [{', '.join(options)}]" if options else ""
+        return f"{label} {self.type} field_{number} = {number}{suffix}; "
 
 
 specs = st.builds(
@@ -68,7 +68,7 @@ specs = st.builds(
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[str, int, str, int]:
-    """An older document with its language, and a newer one in which some of it changed."""
+    """Draws an older document with its language, and a newer one with some changes."""
     before = {number: draw(specs) for number in range(1, draw(st.integers(2, 4)))}
     after = dict(before)
     for number in draw(st.sets(st.sampled_from(sorted(before)), max_size=2)):
@@ -90,8 +90,8 @@ def changes(draw: st.DrawFn) -> tuple[str, int, str, int]:
     newer = draw(st.sampled_from((language, language, 5 - language)))
     values = draw(st.sampled_from(("", " E_TWO = 2;", " E_MINUS = -1;")))
     more = draw(st.sampled_from(("", " E_NINE = 9;")))
-    kept = {number: spec for number, spec in after.items() if number not in removed}
-    return document(before, language, values), language, document(kept, newer, values + more, removed), newer
+    remaining = {number: spec for number, spec in after.items() if number not in removed}
+    return document(before, language, values), language, document(remaining, newer, values + more, removed), newer
 
 
 def document(
@@ -141,23 +141,23 @@ def both(change: tuple[str, int, str, int]) -> tuple[protobuf.ProtoDocument, pro
 
 
 def message(document: protobuf.ProtoDocument) -> Any:
-    """An empty M of a document."""
+    """Returns an empty message M of a document."""
     pool = DescriptorPool()
     pool.Add(descriptor_pb2.FileDescriptorProto.FromString(document.descriptor))
     return GetMessageClass(pool.FindMessageTypeByName("M"))()
 
 
-def written(document: protobuf.ProtoDocument, data: st.DataObject, room: protobuf.ProtoDocument | None) -> Any:
-    """A message of a document; with `room`, holding nothing that this other document could not."""
+def written(document: protobuf.ProtoDocument, data: st.DataObject, limit: protobuf.ProtoDocument | None) -> Any:
+    """Draws a message of a document; with `limit`, one with values that this other document can hold too."""
     made = message(document)
-    enum = sorted(set(document.enums["E"].values) & set((room or document).enums["E"].values))
+    enum = sorted(set(document.enums["E"].values) & set((limit or document).enums["E"].values))
     for field in made.DESCRIPTOR.fields:
-        value = values(field, enum, room is not None)
+        value = values(field, enum, limit is not None)
         held = getattr(made, field.name)
         if is_map(field):
-            held.update(data.draw(st.dictionaries(st.text("ab", max_size=2), value, max_size=1 if room else 2)))
+            held.update(data.draw(st.dictionaries(st.text("ab", max_size=2), value, max_size=1 if limit else 2)))
         elif field.is_repeated:
-            many = data.draw(st.lists(value, max_size=1 if room else 3, unique_by=str))
+            many = data.draw(st.lists(value, max_size=1 if limit else 3, unique_by=str))
             for one in many:
                 put(held, one) if field.message_type else held.append(one)
         elif field.is_required or data.draw(st.booleans()):
@@ -186,7 +186,7 @@ def values(field: Any, enum: list[int], careful: bool) -> st.SearchStrategy[Any]
         return st.floats(width=32, allow_nan=False)
     if field.type == field.TYPE_STRING:
         return st.text(st.characters(codec="utf-8"), max_size=3)
-    # Bytes that are also text and a message N, for readers that knew no bytes yet.
+    # Bytes that are also valid as text and as a message N, because the older document may declare these types.
     return st.sampled_from((b"", b"\x08\x01")) if careful else st.binary(max_size=3)
 
 
@@ -195,7 +195,7 @@ def put(held: Any, value: int) -> None:
 
 
 def fill(inner: Any, value: int) -> None:
-    """A message N or Pair with a value in it."""
+    """Sets the value of a message N or Pair."""
     if inner.DESCRIPTOR.name == "Pair":
         inner.key, inner.value = f"k{value}", value
     else:
@@ -220,7 +220,7 @@ def keeps(made: Any, read: Any) -> None:
         if was and not (without_presence and is_zero(was)):
             assert now == was, field.name
             continue
-        # Nothing of the field is on the wire: nothing may be read, or a zero, and after a zero no other default.
+        # The field is not on the wire: the reader may find no value or zero; a zero must not become another default.
         assert not now or is_zero(now), field.name
         if without_presence and not other.is_repeated:
             assert is_zero([atom(getattr(read, other.name))]), field.name
@@ -231,7 +231,7 @@ def is_zero(values: list[Any]) -> bool:
 
 
 def plain(made: Any, field: Any) -> list[Any]:
-    """The values of a field, in a form that is the same for all types that can hold them."""
+    """Returns the values of a field, in a form that is the same for all types that can hold them."""
     held = getattr(made, field.name)
     if is_map(field):
         return [(key.encode(), value) for key, value in held.items()]
@@ -253,7 +253,7 @@ def atom(value: Any) -> Any:
 
 
 def decoded(made: Any, field: Any, encoded: bytes) -> Any:
-    """The message of a field that was written as bytes, in a form that is the same for all types."""
+    """Returns the message that was written as a field of bytes, in a form that is the same for all types."""
     return atom(GetMessageClass(field.message_type).FromString(encoded))
 
 

@@ -1,4 +1,4 @@
-"""Protobuf documents: what they have to be, their normal form, and the changes that Versions may make."""
+"""Protobuf documents: valid ones, their normal form, and compatible changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def flaw(document: bytes, name: str = "protobuf/3") -> InvalidDocument:
     return raised.value
 
 
-# SC-10, SC-14, SC-16: what a document has to be, and where it says what is wrong.
+# SC-10, SC-14, SC-16: valid documents, and invalid ones with reason and place.
 @named(CASES["documents"])
 def test_documents(row: dict[str, Any]) -> None:
     if "flaw" not in row:
@@ -51,7 +51,7 @@ def test_documents(row: dict[str, Any]) -> None:
         )
 
 
-# SC-36, SC-38: a change, in both directions; full is both of them.
+# SC-36, SC-38: each change in both directions; both together are `full`.
 @named(CASES["changes"])
 def test_changes(row: dict[str, Any]) -> None:
     language = row.get("language", 3)
@@ -64,7 +64,7 @@ def test_changes(row: dict[str, Any]) -> None:
     assert all(one.reader or one.writer for one in (*backward, *forward))
 
 
-# What either order allows is allowed where nobody knows the order.
+# Without the order of the documents, a change is allowed if either order allows it.
 @named(CASES["changes"])
 def test_without_an_order(row: dict[str, Any]) -> None:
     older, newer = (parsed(row[side], row.get("language", 3)) for side in ("older", "newer"))
@@ -188,7 +188,7 @@ def test_languages_may_change_where_the_wire_does_not() -> None:
             assert not protobuf.incompatibilities(one, other, "reader")
 
 
-# Documents that nobody trusts: each ends in a Violation or is accepted, within a second.
+# Hostile documents: each is refused as an invalid document or accepted, within seconds.
 OPTION = (
     'syntax = "proto3"; import "google/protobuf/descriptor.proto"; message A { A a = 1; }'
     " extend google.protobuf.FileOptions { A a = 5000; } option (a)"
@@ -261,4 +261,4 @@ def test_a_thousand_comparisons_take_about_a_second() -> None:
     begun = time.process_time()
     for _ in range(1_000):
         assert not protobuf.incompatibilities(newer, older, "reader")
-    assert time.process_time() - begun < 10  # 0.2 s where nothing else runs
+    assert time.process_time() - begun < 10  # 0.2 s on an idle machine

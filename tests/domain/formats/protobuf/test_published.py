@@ -1,7 +1,7 @@
-"""Documents that others publish, out of packages: each is read, evolved and compared with what it was.
+"""Published documents, from packages: each is parsed, changed and compared with the original.
 
-The well-known types come with the compiler. The rest is not needed to run the registry: `pip install
-googleapis-common-protos`, and two Java archives that come through Maven.
+The well-known types come with the compiler. The others are from the package googleapis-common-protos (pip) and from two
+Java archives (Maven), which the registry itself does not need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from annals.domain.formats import protobuf
 from tests.support.downloads.maven import jars
 
-#: What the archives are that have CloudEvents' own document and those of OpenTelemetry.
+#: The archives with the document of CloudEvents and with those of OpenTelemetry.
 ARCHIVES = (
     "io.cloudevents:cloudevents-protobuf:4.0.1@jar",
     "io.opentelemetry.proto:opentelemetry-proto:1.3.2-alpha@jar",
@@ -27,7 +27,7 @@ ARCHIVES = (
 
 def test_the_well_known_types() -> None:
     root = Path(str(resources("grpc_tools"))) / "_proto"
-    assert through({str(file): file.read_text() for file in root.rglob("*.proto")}) >= 10
+    assert check_all({str(file): file.read_text() for file in root.rglob("*.proto")}) >= 10
 
 
 def test_googleapis() -> None:
@@ -35,12 +35,12 @@ def test_googleapis() -> None:
         found = [file for file in files("googleapis-common-protos") or () if file.suffix == ".proto"]
     except PackageNotFoundError:
         pytest.skip("no published documents of Google: pip install googleapis-common-protos")
-    assert through({str(file): Path(str(file.locate())).read_text() for file in found}) >= 40
+    assert check_all({str(file): Path(str(file.locate())).read_text() for file in found}) >= 40
 
 
 @pytest.mark.parametrize(("archive", "least"), list(zip(ARCHIVES, (1, 8), strict=True)))
 def test_archives(archive: str, least: int) -> None:
-    assert through(dict(texts(jars(archive)))) >= least
+    assert check_all(dict(texts(jars(archive)))) >= least
 
 
 def texts(archives: list[Path]) -> Iterator[tuple[str, str]]:
@@ -51,11 +51,11 @@ def texts(archives: list[Path]) -> Iterator[tuple[str, str]]:
                     yield name, archive.read(name).decode()
 
 
-def through(documents: dict[str, str]) -> int:
-    """How many documents have gone through all of it."""
+def check_all(documents: dict[str, str]) -> int:
+    """Checks each document; returns their number."""
     for name, text in documents.items():
-        said = re.search(r'^(?:syntax|edition) = "(?:proto)?(\d+)";', text, re.MULTILINE)
-        evolves(text, f"protobuf/{said[1] if said else 2}", name)
+        declaration = re.search(r'^(?:syntax|edition) = "(?:proto)?(\d+)";', text, re.MULTILINE)
+        evolves(text, f"protobuf/{declaration[1] if declaration else 2}", name)
     return len(documents)
 
 
@@ -79,7 +79,7 @@ def evolves(text: str, format: str, name: str) -> None:
         (back,) = protobuf.incompatibilities(document, grown, "reader")
         assert (back.rule, back.writer and back.writer.line) == ("field-removed-not-reserved", message.line), name
         break
-    if document.package and not document.imports:  # types of its package may be written without it
+    if document.package and not document.imports:  # the text may have the package's types without its name
         moved = re.sub(rf"(?<![\w.]){re.escape(document.package)}(?=[.;])", "another.one", text)
         renamed = protobuf.parse(moved.encode(), format)
         assert [one.rule for one in protobuf.incompatibilities(renamed, document, "reader")] == ["package-changed"], (

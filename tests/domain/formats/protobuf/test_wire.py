@@ -1,4 +1,4 @@
-"""Every type of a field changed into every other: allowed exactly where no value is lost, with Google's library."""
+"""Every change of a field's type is allowed exactly if no value is lost, checked with Google's library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from annals.domain.formats import protobuf
 
-#: Values of each type that another type would have to hold: the ends of what it can, and what only it can.
+#: Values of each type that another type would have to hold: its bounds, and values that few other types can hold.
 VALUES: dict[str, tuple[Any, ...]] = {
     "bool": (True,),
     "int32": (-(2**31), 2**31 - 1, 5),
@@ -45,8 +45,8 @@ def test_a_type_may_become_what_holds_all_its_values(before: str) -> None:
         older, newer = document(before, label), document(after, label)
         allowed = not protobuf.incompatibilities(newer, older, "reader")
         assert allowed == (not protobuf.incompatibilities(older, newer, "writer")), (before, after)
-        kept = all(keeps(older, newer, value) for value in VALUES[before])
-        assert allowed == (kept and (before, after) not in STRICTER), (label, before, after)
+        lossless = all(keeps(older, newer, value) for value in VALUES[before])
+        assert allowed == (lossless and (before, after) not in STRICTER), (label, before, after)
 
 
 def document(type: str, label: str) -> protobuf.ProtoDocument:
@@ -64,7 +64,7 @@ def message(document: protobuf.ProtoDocument) -> Any:
 
 
 def keeps(older: protobuf.ProtoDocument, newer: protobuf.ProtoDocument, value: Any) -> bool:
-    """Whether a reader of the newer document finds the value that a writer of the older one wrote."""
+    """Returns whether a reader of the newer document finds the value that a writer of the older one wrote."""
     made, read = message(older), message(newer)
     field = made.DESCRIPTOR.fields[0]
     if field.message_type:
@@ -82,7 +82,7 @@ def keeps(older: protobuf.ProtoDocument, newer: protobuf.ProtoDocument, value: A
 
 
 def plain(value: Any) -> Any:
-    """The value in a form that all types share that can hold it; a message as the bytes that it is written as."""
+    """Returns the value in a form that is the same for all types that can hold it; a message as its encoding."""
     if isinstance(value, str):
         return value.encode()
     return value.SerializeToString() if hasattr(value, "DESCRIPTOR") else value

@@ -1,4 +1,4 @@
-"""What one schema writes and another is said to read, read by xmlschema: rule SC-36 without trusting our own words."""
+"""xmlschema reads documents of one schema with another that is called compatible: an independent check of SC-36."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ XS = 'xmlns:xs="http://www.w3.org/2001/XMLSchema"'
 
 
 def restricted(base: str, **facets: str | list[str]) -> str:
-    """A simple type that narrows another."""
+    """Returns a simple type that narrows another."""
     pairs = [
         (name, value) for name, values in facets.items() for value in ([values] if isinstance(values, str) else values)
     ]
@@ -93,7 +93,7 @@ VALUES = [
 ]
 
 
-#: Decimal numbers with spaces inside, which xmlschema takes though they are none.
+#: Numbers with spaces inside, which xmlschema accepts although they are invalid.
 NO_NUMBERS = {
     (name, value) for name in ("decimal", "3 digits", "4.2 digits", "no fraction") for value in ("1 2", "1 2 3")
 }
@@ -102,13 +102,13 @@ NO_NUMBERS = {
 def valid(theirs: XMLSchema10, document: str) -> bool:
     try:
         return theirs.is_valid(document)
-    except OverflowError:  # a year beyond what the library counts
+    except OverflowError:  # a year that the library cannot represent
         return False
 
 
 @pytest.fixture(scope="module")
 def simple() -> dict[str, tuple[xsd.XsdDocument, frozenset[str]]]:
-    """Each simple type as we parse it, and the values that xmlschema accepts for it."""
+    """Each simple type, parsed, and the values that xmlschema accepts for it."""
     made = {}
     for name, definition in SIMPLE.items():
         text = f'<xs:schema {XS}><xs:element name="v">{definition}</xs:element></xs:schema>'
@@ -122,7 +122,7 @@ def simple() -> dict[str, tuple[xsd.XsdDocument, frozenset[str]]]:
 
 @pytest.mark.parametrize("writer", SIMPLE)
 def test_values_that_are_read(writer: str, simple: dict[str, tuple[xsd.XsdDocument, frozenset[str]]]) -> None:
-    # SC-36: what is said to be readable is valid; a wider type takes all values of a narrower one
+    # SC-36: a type that is called compatible accepts all values of the narrower one
     written, values = simple[writer]
     assert values, "no value shows anything"
     assert xsd.incompatibilities(written, written) == []
@@ -131,7 +131,7 @@ def test_values_that_are_read(writer: str, simple: dict[str, tuple[xsd.XsdDocume
             assert values <= accepted, f"{reader} does not read {sorted(values - accepted)} of {writer}"
 
 
-#: Types of numbers, whose values at hand tell each two of them apart.
+#: Types of numbers; VALUES has values that distinguish any two of them.
 NUMBERS = (
     *("decimal", "integer", "long", "int", "short", "byte", "unsignedByte", "unsignedLong", "positiveInteger"),
     *("nonPositiveInteger", "0..9", "-1<..<10", "3 digits whole", "1 or 2"),
@@ -139,7 +139,7 @@ NUMBERS = (
 
 
 def test_values_that_are_not(simple: dict[str, tuple[xsd.XsdDocument, frozenset[str]]]) -> None:
-    # SC-36: what is refused is refused for a reason: there is a number that shows it
+    # SC-36: if a change is refused, there is a number that the reader does not accept
     for writer, reader in product(NUMBERS, NUMBERS):
         (written, values), (reading, accepted) = simple[writer], simple[reader]
         assert bool(xsd.incompatibilities(reading, written)) == (not values <= accepted), f"{writer} > {reader}"
@@ -152,7 +152,7 @@ NAMES = "abcd"
 TYPES = ["byte", "int", "decimal", "string"]
 TEXTS = {"byte": ["1", "-7"], "int": ["1", "70000"], "decimal": ["1.5", "3"], "string": ["x", "", "1"]}
 OCCURS = [(1, 1), (0, 1), (0, None), (1, None), (2, 3), (0, 2), (1, 2)]
-#: Groups do not come so and so often: xmlschema, which never goes back, would miss other ways to read them.
+#: Groups occur at most once, because xmlschema does not backtrack and would refuse valid repetitions of groups.
 GROUP_OCCURS = [(1, 1), (0, 1)]
 
 
@@ -177,7 +177,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A schema whose root element `r` has some content and attributes; attributes: whether each is required."""
+    """A schema whose root element `r` has content and attributes; attributes: whether each is required."""
 
     content: Part
     types: dict[str, str]
@@ -226,7 +226,7 @@ sketches = st.builds(
 
 @st.composite
 def changed(draw: st.DrawFn, sketch: Sketch) -> Sketch:
-    """A schema that differs from another in a few places."""
+    """Draws a schema that differs from another in a few places."""
 
     def vary(part: Part) -> Part:
         match draw(st.integers(0, 9)):
@@ -248,7 +248,7 @@ def changed(draw: st.DrawFn, sketch: Sketch) -> Sketch:
 
 
 def document(sketch: Sketch, chance: Random) -> str:
-    """A document that a schema allows."""
+    """Returns a random document that a schema allows."""
 
     def written(part: Part) -> str:
         low, high = part.occurs
@@ -277,7 +277,7 @@ def document(sketch: Sketch, chance: Random) -> str:
 def parsed(sketch: Sketch) -> xsd.XsdDocument:
     try:
         return xsd.parse(sketch.text().encode(), "xsd/1.0")
-    except InvalidDocument:  # content that cannot be told apart, mostly
+    except InvalidDocument:  # most often an ambiguous content model
         assume(False)
         raise
 
@@ -288,7 +288,7 @@ SETTINGS = settings(max_examples=examples(120), deadline=None, suppress_health_c
 @SETTINGS
 @given(st.data(), st.integers(0))
 def test_documents_that_are_read(data: st.DataObject, seed: int) -> None:
-    # SC-36: what is said to be compatible is read
+    # SC-36: documents are valid for schemas that are called compatible
     writing = data.draw(sketches)
     reading = data.draw(changed(writing))
     writer, reader = parsed(writing), parsed(reading)
@@ -306,12 +306,12 @@ def test_documents_that_are_read(data: st.DataObject, seed: int) -> None:
 @SETTINGS
 @given(st.data(), st.integers(0))
 def test_what_is_refused_is_not_read(data: st.DataObject, seed: int) -> None:
-    # SC-36: what is refused for its elements is refused for good: some document is there that shows it
+    # SC-36: if a change of elements is refused, there is a document that the reader refuses
     writing = data.draw(sketches)
     reading = replace(data.draw(changed(writing)), types=writing.types, attributes=writing.attributes)
     found = xsd.incompatibilities(parsed(reading), parsed(writing))
     if not found:
         return
     theirs, chance = XMLSchema10(reading.text()), Random(seed)
-    shown = any(not theirs.is_valid(document(writing, chance)) for _ in range(400))
-    assert shown, f"{found[0]}, but no document shows it: {writing.text()} {reading.text()}"
+    refused = any(not theirs.is_valid(document(writing, chance)) for _ in range(400))
+    assert refused, f"{found[0]}, but no document shows it: {writing.text()} {reading.text()}"

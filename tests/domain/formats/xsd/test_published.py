@@ -1,4 +1,4 @@
-"""Schemas that projects publish: parsed, changed, compared. They are found in installed packages and in Maven's."""
+"""Published schemas, from installed packages and from Maven, are parsed, changed and compared."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from annals.domain.formats import xsd
 from annals.domain.formats.contract import InvalidDocument
 from tests.support.downloads.maven import jars
 
-#: Packages that carry schemas of others: of W3C, SOAP, WSDL, XHTML; of XPath's functions; of test reports.
+#: Packages that contain schemas: of W3C, SOAP, WSDL and XHTML; of XPath's functions; of test reports.
 CARRIERS = ("xmlschema", "elementpath", "mypy")
-#: What they carry that is none for us, and a word of the reason.
+#: Their files that are refused, and words of the reason.
 REFUSED = {
     "schemas/XSD_1.0/XMLSchema.xsd": "document type",
     "schemas/XSD_1.0/datatypes.xsd": "root element",
@@ -34,8 +34,8 @@ def carried() -> Iterator[tuple[str, Path]]:
             yield from ((file.relative_to(home).as_posix(), file) for file in sorted(home.rglob("*.xsd")))
 
 
-def evolved(document: bytes, version: str) -> None:
-    """A schema that is parsed, told in its canonical form, and changed in ways whose outcome is known."""
+def check_evolution(document: bytes, version: str) -> None:
+    """Checks a schema: parses it and its canonical form, and compares it with changed ones of known compatibility."""
     name = f"xsd/{version}"
     parsed = xsd.parse(document, name)
     canonical = xsd.canonical_form(parsed)
@@ -49,7 +49,7 @@ def evolved(document: bytes, version: str) -> None:
         end = canonical.index(b">", start) + 1
         try:
             less = xsd.parse(canonical[:start] + canonical[end:], name)
-        except InvalidDocument:  # the value is another one's default
+        except InvalidDocument:  # the value is the default of an attribute or element
             return
         assert xsd.incompatibilities(parsed, less) == []
         assert {found.rule for found in xsd.incompatibilities(less, parsed)} <= {
@@ -61,19 +61,19 @@ def evolved(document: bytes, version: str) -> None:
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize(("name", "file"), list(carried()))
 def test_schemas_of_installed_packages(name: str, file: Path, version: str) -> None:
-    # SC-10, SC-36: what is published is a schema, and its Versions are compared
+    # SC-10, SC-36: published schemas are accepted and compared with changed ones
     if name in REFUSED:
         with pytest.raises(InvalidDocument, match=REFUSED[name]):
             xsd.parse(file.read_bytes(), f"xsd/{version}")
     else:
-        evolved(file.read_bytes(), version)
+        check_evolution(file.read_bytes(), version)
 
 
 def test_schemas_of_spring() -> None:
-    # SC-10, SC-36: the schemas of Spring's beans, of several releases
+    # SC-10, SC-36: the schemas of Spring's beans, several releases of them
     (jar,) = jars("org.springframework:spring-beans:5.3.39@jar")
     with zipfile.ZipFile(jar) as archive:
         documents = [archive.read(name) for name in archive.namelist() if name.endswith(".xsd")]
     assert documents
     for document in documents:
-        evolved(document, "1.0")
+        check_evolution(document, "1.0")

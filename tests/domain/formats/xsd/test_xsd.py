@@ -1,7 +1,7 @@
-"""XML Schema: which documents are schemas, and which changes between them readers can live with.
+"""XML Schema: valid documents, and compatible changes between them.
 
-Rules SC-10, SC-14, SC-16, SC-36. No independent registry has a checker for XSD, so that SC-39 leaves it out; what
-stands in is xmlschema, which reads with one schema what was written with the other (test_xsd_instances.py).
+Rules SC-10, SC-14, SC-16, SC-36. No independent registry has a checker for XSD, so SC-39 does not apply. Instead,
+xmlschema reads documents of one schema with another (test_instances.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD = (
     '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:t="urn:t" targetNamespace="urn:t"'
     ' elementFormDefault="qualified">'
 )
-#: What changes may refer to.
+#: Definitions that the rows may refer to.
 SHARED = """
 <xs:complexType name="Money"><xs:simpleContent><xs:extension base="xs:decimal"><xs:attribute name="currency"/>
 </xs:extension></xs:simpleContent></xs:complexType>
@@ -53,34 +53,34 @@ def cases(section: str) -> list[Any]:
 def check_row(row: dict[str, Any], old: xsd.XsdDocument, new: xsd.XsdDocument) -> None:
     backward, forward = xsd.incompatibilities(new, old), xsd.incompatibilities(old, new)
     assert ("B" * (not backward) + "F" * (not forward)) == row["allowed"], [*backward, *forward]
-    told = [*backward, *forward]
-    assert all(one.reader is None or one.reader.fragment for one in told)
-    assert all(one.writer is None or one.writer.fragment for one in told)
-    assert row.get("rule") in {None, *(one.rule for one in told)}, told
+    reasons = [*backward, *forward]
+    assert all(one.reader is None or one.reader.fragment for one in reasons)
+    assert all(one.writer is None or one.writer.fragment for one in reasons)
+    assert row.get("rule") in {None, *(one.rule for one in reasons)}, reasons
 
 
 @pytest.mark.parametrize(("row", "version"), cases("changes"))
 def test_a_change_of_content(row: dict[str, Any], version: str) -> None:
-    # SC-36: content is closed unless it says otherwise; facets widen backward and narrow forward
+    # SC-36: content is closed unless declared open; wider facets are backward compatible, narrower ones forward
     check_row(row, order(row["old"], version), order(row["new"], version))
 
 
 @pytest.mark.parametrize(("row", "version"), cases("schemas"))
 def test_a_change_of_a_schema(row: dict[str, Any], version: str) -> None:
-    # SC-36: root elements and what they reach
+    # SC-36: root elements and the definitions that they use
     check_row(row, schema(row["old"], version), schema(row["new"], version))
 
 
 @pytest.mark.parametrize("row", [*TABLE["changes"], *TABLE["schemas"]], ids=lambda row: row["change"])
 def test_a_schema_reads_itself(row: dict[str, Any]) -> None:
-    # SC-36: what does not change is compatible both ways
+    # SC-36: an unchanged schema is compatible both ways
     for side in ("old", "new"):
         made = order if row in TABLE["changes"] else schema
         assert xsd.incompatibilities(made(row[side]), made(row[side])) == []
 
 
 def test_another_target_namespace() -> None:
-    # SC-36: a renamed namespace is a rename of everything
+    # SC-36: a renamed namespace renames everything
     inside = '<xs:element name="a" type="xs:int"/>'
     old = schema(inside)
     new = xsd.parse(f"{HEAD.replace('urn:t', 'urn:u')}{inside}</xs:schema>".encode(), "xsd/1.0")
@@ -89,7 +89,7 @@ def test_another_target_namespace() -> None:
 
 
 def test_an_incompatibility_shows_both_places() -> None:
-    # V-14: the rule, the lines in both documents and what stands there
+    # V-14: the rule, and line and fragment in both documents
     old = order('<xs:sequence>\n<xs:element name="a" type="xs:long"/></xs:sequence>')
     new = order('<xs:sequence>\n\n<xs:element name="a"\n type="t:Small"/></xs:sequence>'.replace("t:Small", "xs:int"))
     (found,) = xsd.incompatibilities(new, old)
@@ -101,7 +101,7 @@ def test_an_incompatibility_shows_both_places() -> None:
 
 
 def test_the_number_of_differences_is_limited() -> None:
-    # V-14: an answer has an end
+    # V-14: the response has a limited size
     many = "".join(f'<xs:element name="e{n}" type="xs:int"/>' for n in range(100))
     assert len(xsd.incompatibilities(order(""), order(f"<xs:sequence>{many}</xs:sequence>"))) == MAX_INCOMPATIBILITIES
 
@@ -128,7 +128,7 @@ def test_documents_that_are_not(row: dict[str, str]) -> None:
 
 
 def test_a_violation_names_its_line() -> None:
-    # SC-10: where it is wrong
+    # SC-10: with line and fragment
     with pytest.raises(InvalidDocument) as caught:
         schema('\n<xs:element name="a" type="xs:int"/>\n  <xs:element name="b" type="t:Nix"/>')
     assert caught.value.location is not None
@@ -199,9 +199,9 @@ def hostile() -> dict[str, bytes]:
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("what", hostile())
 def test_hostile_documents(what: str, version: str) -> None:
-    # V-14: whatever a document holds, it is accepted or refused within a second, and nothing else happens
+    # V-14: each document is accepted or refused within seconds, without another exception
     document = hostile()[what]
-    schema("")  # the libraries themselves are loaded
+    schema("")  # loads the libraries
     began = time.process_time()
     try:
         parsed = xsd.parse(document, f"xsd/{version}")
@@ -212,7 +212,7 @@ def test_hostile_documents(what: str, version: str) -> None:
     assert time.process_time() - began < 10
 
 
-#: What the interpreter tells of files and sockets that are opened, while somebody listens.
+#: Audit events of the interpreter about opened files and sockets, recorded while `listening` is not empty.
 opened: list[str] = []
 listening: list[bool] = []
 
@@ -222,7 +222,7 @@ def listen(event: str, arguments: object) -> None:
         opened.append(f"{event} {arguments}")
 
 
-sys.addaudithook(listen)  # for good: there is no way to take one away
+sys.addaudithook(listen)  # for the rest of the process: an audit hook cannot be removed
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ sys.addaudithook(listen)  # for good: there is no way to take one away
     ],
 )
 def test_nothing_is_opened(reaching: str) -> None:
-    # V-14: whatever a document names, no file is read and no address is asked
+    # V-14: no file and no address that a document names is opened
     located = HEAD.replace(
         ">", ' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:schemaLocation="urn:x file:///x">'
     )
@@ -258,7 +258,7 @@ def test_nothing_is_opened(reaching: str) -> None:
 
 
 def test_the_encoding_of_a_document() -> None:
-    # SC-10: bytes in the encoding that they declare, and text that has been recoded since
+    # SC-10: bytes in the declared encoding, and text that was converted to another encoding
     text = '<?xml version="1.0" encoding="ISO-8859-1"?>\n' + HEAD + '\n<xs:element name="é" type="t:Ü"/></xs:schema>'
     for document in (text.encode("iso-8859-1"), text.encode(), text.encode("utf-16"), b"\xef\xbb\xbf" + text.encode()):
         with pytest.raises(InvalidDocument, match="Ü") as caught:
@@ -267,7 +267,7 @@ def test_the_encoding_of_a_document() -> None:
 
 
 def test_comparisons_are_quick() -> None:
-    # V-14: one new document against a thousand; a second is what it should take, three are allowed here
+    # V-14: comparing one new document with a thousand takes about a second; the bound is generous
     def version(extra: str) -> xsd.XsdDocument:
         elements = "".join(
             f'<xs:element name="e{n}" type="xs:{kind}" minOccurs="{n % 2}"/>\n'
@@ -288,7 +288,7 @@ def sequence(length: int, name: str) -> xsd.XsdDocument:
 
 
 def test_thousands_of_elements_take_seconds() -> None:
-    # V-14: a check ends in time, as what is compared are names that may clash and not all pairs of elements.
+    # V-14: a check ends in time, because it compares only elements whose names may clash, not all pairs.
     start = time.process_time()
     older, newer = sequence(3000, "e"), sequence(3001, "e")
     assert not xsd.incompatibilities(newer, older) and xsd.incompatibilities(older, newer)
@@ -313,7 +313,7 @@ GLOBAL = '<xs:element name="h" type="xs:token"/><xs:element name="s" type="xs:to
 
 @pytest.mark.parametrize("content", CLASHES.values(), ids=CLASHES)
 def test_ambiguous_particles_are_refused(content: str) -> None:
-    # SC-16: Unique Particle Attribution and Element Declarations Consistent hold, as by the library.
+    # SC-16: Unique Particle Attribution and Element Declarations Consistent are checked, as the library does.
     inside = f'<xs:element name="r"><xs:complexType><xs:sequence>{content}</xs:sequence></xs:complexType></xs:element>'
     with pytest.raises(InvalidDocument, match="not a valid schema"):
         schema(inside + GLOBAL, "1.0")

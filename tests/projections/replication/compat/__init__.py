@@ -1,1 +1,1 @@
-"""Links that copy through the two older APIs."""
+"""Links that copy through the two legacy APIs."""

@@ -1,4 +1,4 @@
-"""Registries seen through the older APIs, as clients of these see them, and links between them."""
+"""Clients of registries over the legacy APIs, and links between them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import httpx
 
 from tests.support.registries.restarted import LOCAL, TOKEN, Registry
 
-#: Seconds between two looks of a link that a test waits for, and of one that is to look at the start only.
+#: Seconds between two polls, of a link whose polls a test waits for, and of a link that polls only at its start.
 OFTEN: Final = 0.2
 NEVER: Final = 7 * 86400
 
 
 @dataclass(frozen=True)
 class Api:
-    """One of the older APIs. format: of groups whose documents nobody checks."""
+    """One of the legacy APIs. format: of groups whose documents are not checked."""
 
     dialect: str
     base: str
@@ -32,7 +32,7 @@ class Api:
     format: str = "Words"
 
     def xid(self, group: str, id: str | None = None) -> str:
-        """What the registry's own API calls a group, or something in one."""
+        """The xid of a group, or of a definition in it."""
         return f"/{self.xids[0]}/{group}" + ("" if id is None else f"/{self.xids[1]}/{id}")
 
 
@@ -47,7 +47,7 @@ MC: Final = Api(
 
 
 class Version(NamedTuple):
-    """What an answer about a version tells, less times, numbers and places that are each registry's own."""
+    """What a response says about a version, without its times."""
 
     path: str
     uri: str
@@ -59,7 +59,7 @@ class Version(NamedTuple):
 
 
 class Client:
-    """One registry through one of its older APIs."""
+    """One registry through one of its legacy APIs."""
 
     def __init__(self, registry: Registry, api: Api) -> None:
         self.registry = registry
@@ -74,26 +74,26 @@ class Client:
         self, group: str, id: str, content: bytes, /, contenttype: str = "text/plain", **query: str
     ) -> httpx.Response:
         """Adds a version."""
-        asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+        parameters = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
         headers = {"content-type": contenttype}
-        return self.registry.request("POST", f"{self.path(group, id)}?{asked}", content=content, headers=headers)
+        return self.registry.request("POST", f"{self.path(group, id)}?{parameters}", content=content, headers=headers)
 
     def added(self, group: str, id: str, /, *contents: bytes, **query: str) -> None:
-        """Adds versions, all of which are taken."""
+        """Adds versions, each of which must be accepted."""
         for content in contents:
             answer = self.post(group, id, content, **query)
             assert answer.status_code == 200, answer.text
 
     def delete(self, group: str, id: str | None = None, number: int | None = None) -> None:
-        """Removes a group, something in one, or a version."""
+        """Deletes a group, a definition, or a version."""
         self.registry.done("DELETE", self.path(group, id) + ("" if number is None else f"/versions/{number}"))
 
     def contents(self, group: str, id: str) -> list[bytes]:
-        """The documents of a definition's versions; none where it is not there."""
+        """The documents of a definition's versions; none if it does not exist."""
         return [version.content for version in self.versions(group, id)]
 
     def versions(self, group: str, id: str) -> list[Version]:
-        """A definition's versions, by ascending number, less those that go while they are read."""
+        """A definition's versions, by ascending number, without those that are deleted while they are read."""
         path = f"{self.path(group, id)}/versions"
         found = (self._version(f"{path}/{number}") for number in self._listed(path))
         return [version for version in found if version is not None]
@@ -121,7 +121,7 @@ class Client:
         self.registry.done("PUT", f"/-/links/{id}", {"url": other.url, **shared, **members})
 
     def path(self, group: str, id: str | None = None) -> str:
-        """The path of a group or of something in one. Ids as they stand in paths."""
+        """The path of a group or of a definition in it. The ids have to be encoded."""
         below = "" if id is None else f"/{self.api.children}/{id}"
         return f"{self.api.base}/{self.api.groups}/{group}{below}"
 
@@ -153,9 +153,9 @@ class Client:
 def parties(
     home: Path, api: Api, *names: str, databases: Mapping[str, str] | None = None, **settings: str
 ) -> Iterator[list[Client]]:
-    """Registries that run, seen through one API.
+    """Runs registries; yields their clients for one API.
 
-    databases: URLs by name, for those that are no SQLite. settings: of the environment of each of them.
+    databases: URLs by name, of those that do not use SQLite. settings: environment variables of all of them.
     """
     with ExitStack() as stack:
         found = []

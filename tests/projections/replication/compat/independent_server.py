@@ -1,11 +1,11 @@
-"""A small Schema Registry 0.2 that shares nothing with this registry: it keeps all in memory, sends no entity tags,
-says no more of a version than its id, and tells nobody of changes.
+"""A small Schema Registry 0.2 that shares no code with this registry. It stores everything in memory, sends no entity
+tags and no notifications, and has no attributes of a version except its id, authority and media type.
 
     python -m tests.projections.replication.compat.independent_server
 
-says where it answers. `GET /asked` gives the requests so far; `POST /away` has it lead everybody to the URL in the
-body, or answer that there is nothing, for `nowhere`; `POST /say` has it answer a GET of paths with JSON, or a document
-whose id is broken.
+prints its URL. `GET /asked` returns the requests so far. After `POST /away` it redirects all requests to the URL in the
+body, or answers 404 if that is `nowhere`. `POST /say` sets its responses to GET by path: JSON, or, for a string, a
+document with that `Schema-Id`.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ BASE: Final = "/registry"
 
 
 class Plain:
-    """What it has. groups: their attributes; schemas: lists of versions, by group and id."""
+    """The server's state. groups: attributes by group; schemas: versions by group, id and number."""
 
     def __init__(self, url: str) -> None:
         self.url = url + BASE
         self.groups: dict[str, dict[str, Any]] = {}
         self.schemas: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.away = ""
-        self.said: dict[str, Any] = {}  # JSON that takes the place of answers to GET, by path; a text is a header's
+        self.overrides: dict[str, Any] = {}  # responses to GET by path: JSON, or the Schema-Id of a document
 
     async def answer(self, request: Request) -> Response:
-        """The answer to any request below the base."""
+        """Answers any request below the base."""
         raw = request.scope["raw_path"].decode()
-        self.asked.append(f"{request.method} {raw}")
+        self.requests.append(f"{request.method} {raw}")
         if self.away == "nowhere":
             return _missing()
         if self.away:
             return Response(status_code=307, headers={"location": self.away + raw})
-        if request.method == "GET" and (said := self.said.get(raw)) is not None:
+        if request.method == "GET" and (said := self.overrides.get(raw)) is not None:
             return Response(b"x", headers={"Schema-Id": said}) if isinstance(said, str) else JSONResponse(said)
         path = [unquote(part) for part in raw.removeprefix(BASE).split("/")[1:]]
         body = await request.body()
@@ -119,7 +119,7 @@ def _document(version: dict[str, Any]) -> Response:
 
 
 def _encoded(value: str) -> str:
-    """A value as a header has it."""
+    """A value encoded for a header."""
     return value.replace("%", "%25")
 
 
@@ -128,7 +128,7 @@ def _missing() -> Response:
 
 
 def main() -> None:
-    """Serves until it is ended."""
+    """Serves until the process ends."""
     probe = socket.socket()
     probe.bind(("127.0.0.1", 0))
     probe.listen()
@@ -136,14 +136,14 @@ def main() -> None:
     plain = Plain(url)
 
     async def list_requests(request: Request) -> Response:
-        return JSONResponse(plain.asked)
+        return JSONResponse(plain.requests)
 
     async def away(request: Request) -> Response:
         plain.away = (await request.body()).decode()
         return Response(status_code=204)
 
     async def say(request: Request) -> Response:
-        plain.said = await request.json()
+        plain.overrides = await request.json()
         return Response(status_code=204)
 
     routes = [

@@ -1,4 +1,4 @@
-"""Registries copy from others through the two older APIs, as any client of these could."""
+"""Links that copy from other registries through the two legacy APIs, as any client of these could."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tests.projections.replication.compat.clients import MC, NEVER, SR, Api, Cli
 from tests.support.polling import until
 from tests.support.registries.restarted import WRITER
 
-#: Both of the older APIs.
+#: Both legacy APIs.
 EACH = pytest.mark.parametrize("api", [SR, MC], ids=["schemas", "messages"])
 
 
 def equal(one: Client, *others: Client) -> None:
-    """Returns once others have the URIs and documents that one has."""
+    """Waits until the others have the same URIs and documents as one."""
     until(lambda: all(one.pairs() == other.pairs() for other in others))
 
 
 def conflicts(target: Client, link: str = "a") -> dict[str, str]:
-    """What a link could not bring over, and why."""
+    """What a link could not copy, and why."""
     found = target.registry.status(link).get("conflicts", [])
     return {each["subject"]: each["reason"] for each in found}
 
 
 def looked(target: Client, link: str = "a", times: int = 2) -> None:
-    """Returns once a link has looked at the other registry again."""
+    """Waits until a link has polled the other registry this many more times."""
     seen: set[float] = set()
 
     def enough() -> bool:
@@ -40,7 +40,7 @@ def looked(target: Client, link: str = "a", times: int = 2) -> None:
 
 
 def written(target: Client) -> list[str]:
-    """What has been recorded for links, as the audit trail calls it."""
+    """The commands of the interactions that links recorded."""
     answer = target.registry.request("GET", "/-/log", headers={"accept": "application/x-ndjson"})
     facts = [json.loads(line) for line in answer.text.splitlines() if '"caller":"links/' in line]
     return [each["command"] for each in facts]
@@ -48,8 +48,8 @@ def written(target: Client) -> list[str]:
 
 @EACH
 def test_everything_comes_over_under_its_uris(api: Api, tmp_path: Path) -> None:
-    """LEG-902 to LEG-905, LEG-910, LEG-913: attributes, types and bytes, in order, numbered as they come here, by one
-    command each.
+    """LEG-902 to LEG-905, LEG-910, LEG-913: attributes, types and bytes are copied in order, with new numbers, by one
+    command for each version.
     """
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g%2Fh", description="grüße")
@@ -79,7 +79,7 @@ def test_everything_comes_over_under_its_uris(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_what_is_known_is_not_written_again(api: Api, tmp_path: Path) -> None:
-    """LEG-906: a look at what is here already records nothing, and neither does one after a restart."""
+    """LEG-906: a poll without news records nothing, also after a restart."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1", b"2")
@@ -95,7 +95,7 @@ def test_what_is_known_is_not_written_again(api: Api, tmp_path: Path) -> None:
 
 
 def test_definitions_are_what_they_are_for_every_api(tmp_path: Path) -> None:
-    """LEG-804, LEG-903: definitions of an event have its type behind any URI, and are messages here as there."""
+    """LEG-804, LEG-903: copies of event definitions may have any URI as id, and become the same messages."""
     with parties(tmp_path, MC, "a", "b") as (a, b):
         a.group("g", format="CloudEvents")
         documents = [json.dumps({"attributes": {"type": "example", "subject": each}}).encode() for each in ("x", "{y}")]
@@ -141,8 +141,8 @@ def test_one_definition_alone(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_a_taken_name_and_a_taken_uri(api: Api, tmp_path: Path) -> None:
-    """LEG-907: another document under a known URI is no reason to change the one that is here; who comes second to a
-    name gets another one, with the beginning of the hash of its authority.
+    """LEG-907: a different document under a known URI does not replace the local one; a definition whose name is taken
+    gets another name, with the beginning of the hash of its authority.
     """
     with parties(tmp_path, api, "a", "b") as (a, b):
         for each, word in ((a, b"theirs"), (b, b"ours")):
@@ -168,7 +168,7 @@ def test_a_taken_name_and_a_taken_uri(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_a_taken_name_may_be_passed_over(api: Api, tmp_path: Path) -> None:
-    """LEG-907: a link that skips leaves what has no free name, and says so."""
+    """LEG-907: a link with `skip` does not copy what has no free name, and reports it."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for each, word in ((a, b"theirs"), (b, b"ours")):
             each.group("g")
@@ -184,7 +184,7 @@ def test_a_taken_name_may_be_passed_over(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_a_group_of_another_format_gets_another_name(api: Api, tmp_path: Path) -> None:
-    """LEG-907: groups of one name are one where their formats agree, and two where they do not."""
+    """LEG-907: groups of one name are merged if their formats agree; otherwise the copy gets another name."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g", format="Other")
         a.added("g", "s", b"1")
@@ -197,7 +197,7 @@ def test_a_group_of_another_format_gets_another_name(api: Api, tmp_path: Path) -
 
 @EACH
 def test_copies_are_read_only_until_their_link_is_gone(api: Api, tmp_path: Path) -> None:
-    """LEG-909: every door is closed to everybody else, and open again without the link; beside a copy there is room."""
+    """LEG-909: clients cannot write a copy over any API while its link exists, but can add definitions next to it."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1")
@@ -228,7 +228,7 @@ def test_copies_are_read_only_until_their_link_is_gone(api: Api, tmp_path: Path)
 
 @EACH
 def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> None:
-    """LEG-909, LEG-913: deletions come over for what came over the same link, and for nothing else."""
+    """LEG-909, LEG-913: a link deletes only what it copied itself."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for group in ("g", "h", "i"):
             a.group(group)
@@ -249,7 +249,7 @@ def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> No
 
 @EACH
 def test_recreated_definitions_are_replaced(api: Api, tmp_path: Path) -> None:
-    """LEG-912, LEG-913: the present state is what counts, also where URIs have other documents than before."""
+    """LEG-912, LEG-913: copies follow the current state, also if a URI has another document than before."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1", b"2", b"3")

@@ -1,4 +1,4 @@
-"""Links with a Schema Registry 0.2 that is not ours, and has nothing but what that specification asks for."""
+"""Links to a Schema Registry 0.2 that is not Annals, and has only what that specification requires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.serving import ROOT, environment
 
 @contextmanager
 def plain() -> Iterator[httpx.Client]:
-    """A client of such a server."""
+    """Runs such a server; yields a client of it."""
     command = [sys.executable, "-m", "tests.projections.replication.compat.independent_server"]
     with ExitStack() as stack:
         process = stack.enter_context(
@@ -33,7 +33,7 @@ def plain() -> Iterator[httpx.Client]:
 
 
 def root(server: httpx.Client) -> str:
-    """Its URL, without a slash at the end."""
+    """The URL of a server, without a slash at the end."""
     return str(server.base_url).rstrip("/")
 
 
@@ -44,7 +44,7 @@ def link(registry: Client, server: httpx.Client, mode: str) -> None:
 
 
 def test_it_can_be_copied_from(tmp_path: Path) -> None:
-    """LEG-901 to LEG-904, LEG-909, LEG-913: it is only read; what has no authority there has its base URL for one."""
+    """LEG-901 to LEG-904, LEG-909, LEG-913: a pull only reads; the base URL is the authority of what has none there."""
     with parties(tmp_path, SR, "b") as (b,), plain() as server:
         base = root(server) + BASE
         schema = f"{BASE}/schemagroups/g%2Fh/schemas/s"
@@ -72,7 +72,7 @@ def test_it_can_be_copied_from(tmp_path: Path) -> None:
 
 
 def test_it_can_be_written_to(tmp_path: Path) -> None:
-    """LEG-902, LEG-904, LEG-906, LEG-909: it gets every version once, with authority and URI, and the end of each."""
+    """LEG-902, LEG-904, LEG-906, LEG-909: it gets every version once, with authority and URI, and every deletion."""
     with parties(tmp_path, SR, "a") as (a,), plain() as server:
         a.group("g")
         a.added("g", "s", b"1", b"2", description="described")
@@ -95,7 +95,7 @@ def test_it_can_be_written_to(tmp_path: Path) -> None:
 
 
 def test_an_api_that_is_gone_takes_nothing_with_it(tmp_path: Path) -> None:
-    """LEG-909: that something is deleted is for the other registry to say; one that is not there says nothing."""
+    """LEG-909: a link deletes no copy because the whole API of the other registry answers 404; it fails."""
     with parties(tmp_path, SR, "b") as (b,), plain() as server:
         server.put(f"{BASE}/schemagroups/g", json={"format": "Words"}).raise_for_status()
         server.post(f"{BASE}/schemagroups/g/schemas/s", content=b"1").raise_for_status()
@@ -107,7 +107,7 @@ def test_an_api_that_is_gone_takes_nothing_with_it(tmp_path: Path) -> None:
 
 
 def test_redirects_to_other_hosts_are_refused(tmp_path: Path) -> None:
-    """LEG-1108: an answer that leads to another host is followed by nobody."""
+    """LEG-1108: a link does not follow a redirect to another host."""
     with parties(tmp_path, SR, "b") as (b,), plain() as server, plain() as other:
         server.post("/away", content=root(other))
         link(b, server, "pull")
@@ -115,7 +115,7 @@ def test_redirects_to_other_hosts_are_refused(tmp_path: Path) -> None:
         assert other.get("/asked").json() == []
 
 
-#: What the other registry says by path, and the subject of what is broken then.
+#: A path, a broken response of the other registry to it, and the subject of the conflict that the status reports.
 BROKEN: list[tuple[str, Any, str]] = [
     ("/schemagroups/g/schemas/bad/versions", {"1": 2}, "/schemagroups/g/schemas/bad"),
     ("/schemagroups/g/schemas/bad/versions", ["1"], "/schemagroups/g/schemas/bad"),
@@ -128,7 +128,7 @@ BROKEN: list[tuple[str, Any, str]] = [
 
 
 def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
-    """LEG-907, LEG-913: the status names what is broken and why, all else goes on, and what is here of it stays."""
+    """LEG-907, LEG-913: the status reports what is broken and why; its copy stays, and all else is copied."""
     with parties(tmp_path, SR, "b") as (b,), plain() as server:
         for group in ("g", "h"):
             server.put(f"{BASE}/schemagroups/{group}", json={"format": "Words"}).raise_for_status()
@@ -150,7 +150,7 @@ def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compared_is_passed_over(tmp_path: Path) -> None:
-    """LEG-907: a push names what the other registry says nonsense of, and goes on with all others."""
+    """LEG-907: a push reports objects whose responses in the other registry are invalid, and writes all others."""
     with parties(tmp_path, SR, "a") as (a,), plain() as server:
         server.post("/say", json={f"{BASE}/schemagroups/g": []}).raise_for_status()
         for group in ("g", "h"):

@@ -1,4 +1,4 @@
-"""Copies that are pushed over an older API to a registry of ours: read-only for all but the link that pushes."""
+"""Copies that are pushed over a legacy API to another Annals registry: only the pushing link may write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PUSHER = "the-token-of-a-link"
 
 @EACH
 def test_pushed_copies_are_read_only(api: Api, tmp_path: Path, store_url: str) -> None:
-    """LEG-909: clients of the target write no copy, over no API, while the link goes on writing and removing it."""
+    """LEG-909: clients of the target cannot write a copy over any API; the link still writes and deletes it."""
     tokens = json.dumps({**TOKENS, PUSHER: {"name": "pia", "role": "writer"}})
     with parties(tmp_path, api, "a", "b", databases={"b": store_url}, ANNALS_TOKENS=tokens) as (a, b):
         a.group("g")

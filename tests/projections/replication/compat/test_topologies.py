@@ -18,7 +18,7 @@ from tests.support.registries.restarted import TOKEN
 
 
 def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
-    """What there is, by where it says that it comes from."""
+    """The URI, authority and content of all versions, by the ids of their groups and definitions."""
 
     def describe(version: Version) -> tuple[str, str, bytes]:
         return version.uri, version.authority or client.url, version.content
@@ -28,7 +28,7 @@ def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]
 
 @EACH
 def test_peers_have_the_definitions_of_both(api: Api, tmp_path: Path) -> None:
-    """LEG-906: two registries copy from one another, and nothing comes back to where it is from."""
+    """LEG-906: two registries copy from each other, and no definition returns to its source."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for one, other in ((a, b), (b, a)):
             one.link("other", other)
@@ -49,7 +49,7 @@ def test_peers_have_the_definitions_of_both(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_a_hub_forwards_definitions_of_other_authorities(api: Api, tmp_path: Path) -> None:
-    """Hub: authority and URIs are the same behind any number of registries, pulled from the first and pushed on."""
+    """Hub: authority and URIs stay the same over several registries, whether pulled or pushed."""
     with parties(tmp_path, api, "a", "hub", "b", "c") as (a, hub, b, c):
         a.group("g", description="of a")
         a.added("g", "s", b"1", b"2", description="one")
@@ -70,7 +70,7 @@ def test_a_hub_forwards_definitions_of_other_authorities(api: Api, tmp_path: Pat
 @pytest.mark.long
 @EACH
 def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
-    """Star: many sources, a hub, many targets; names that two sources use are told apart by their authority."""
+    """Star: many sources, a hub, many targets; a name that two sources use gets a suffix from the authority."""
     with parties(tmp_path, api, "a1", "a2", "hub", "b1", "b2") as (a1, a2, hub, b1, b2):
         for each in (a1, a2):
             each.group("g")
@@ -91,7 +91,7 @@ def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_foreign_authorities_can_be_refused(api: Api, tmp_path: Path) -> None:
-    """LEG-908: where a setting says so, writes with the authority of another registry are forbidden."""
+    """LEG-908: with ANNALS_INBOUND=false, writes with the authority of another registry are forbidden."""
     with parties(tmp_path, api, "hub", ANNALS_INBOUND="false") as (hub,), parties(tmp_path, api, "a") as (a,):
         hub.group("g")
         for authority, status in ((a.url, 403), ("urn:example:words", 403), (hub.url, 200)):
@@ -107,7 +107,7 @@ def test_foreign_authorities_can_be_refused(api: Api, tmp_path: Path) -> None:
 
 @EACH
 def test_a_push_writes_existing_and_new_definitions(api: Api, tmp_path: Path) -> None:
-    """LEG-902, LEG-904, LEG-906, LEG-907, LEG-909: in order, under its URIs, once; only what it wrote is removed."""
+    """LEG-902, LEG-904, LEG-906, LEG-907, LEG-909: versions go in order, once; a push deletes only what it wrote."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         b.group("g")
         b.added("g", "s", b"theirs")
@@ -149,7 +149,7 @@ def _has(client: Client, versions: int) -> bool:
 
 @pytest.mark.long
 def test_push_resumes_after_kill(tmp_path: Path) -> None:
-    """LEG-906: a registry that ends in the middle of pushing writes nothing twice, and leaves nothing out."""
+    """LEG-906: a registry that is killed during a push writes no version twice, and omits none."""
     with parties(tmp_path, SR, "a", "b") as (a, b):
         a.group("g")
         a.link("b", b, mode="push")
@@ -165,7 +165,7 @@ def test_push_resumes_after_kill(tmp_path: Path) -> None:
 
 @EACH
 def test_a_killed_push_removes_its_pending_copy_if_the_original_is_deleted(api: Api, tmp_path: Path) -> None:
-    """LEG-906, LEG-909: what a link was about to write is its own, once that turns out to be there."""
+    """LEG-906, LEG-909: a version that a link was about to write belongs to the link if it turns out to exist."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.link("b", b, mode="push")
@@ -175,7 +175,7 @@ def test_a_killed_push_removes_its_pending_copy_if_the_original_is_deleted(api: 
         until(lambda: a.registry.status("b")["state"] == "resting")
         uri = b.versions("g", "s")[1].uri
         with closing(sqlite3.connect(tmp_path / "a" / "annals.db")) as db, db:
-            # as it is kept until the answer to the request that writes the Version has come
+            # as it is stored until the response to the request that writes the version arrives
             place = f"/{api.lookup}?uri={quote(uri, safe='')}"
             done = db.execute("UPDATE replication_sent SET place = ? WHERE place LIKE '%/2'", (place,))
             assert done.rowcount == 1
@@ -186,7 +186,7 @@ def test_a_killed_push_removes_its_pending_copy_if_the_original_is_deleted(api: 
 
 @EACH
 def test_an_event_triggers_a_pull_of_its_object(api: Api, tmp_path: Path) -> None:
-    """LEG-911: the group 5 is heard of, with what is in it, and 55 is not."""
+    """LEG-911: a link with the scope of group 5 gets events of it and its contents, and none of group 55."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         for group in ("5", "55"):
             a.group(group)
@@ -213,7 +213,7 @@ def test_an_event_triggers_a_pull_of_its_object(api: Api, tmp_path: Path) -> Non
 
 @EACH
 def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -> None:
-    """LEG-912: whatever an event says, what is there now is what comes over, and what is not there is no failure."""
+    """LEG-912: whatever an event says, a link copies the current state; an event about a missing object is no error."""
     with parties(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1", b"2")
@@ -248,7 +248,7 @@ def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -
 
 @EACH
 def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -> None:
-    """LEG-906, LEG-911: what was told and what was written is known there just as well, and after a new start."""
+    """LEG-906, LEG-911: links store subscriptions and written copies in PostgreSQL as well, and survive a restart."""
     with parties(tmp_path, api, "a", "b", databases={"a": postgres_url}) as (a, b):
         b.group("theirs")
         b.added("theirs", "s", b"1")
@@ -270,7 +270,7 @@ def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -
 
 
 def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
-    """LEG-1108: addresses of one's own network are for the operator to permit."""
+    """LEG-1108: links connect to private addresses only if the operator permits them."""
     with parties(tmp_path, SR, "a") as (a,), parties(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,):
         a.group("g")
         b.link("a", a)
@@ -280,7 +280,7 @@ def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
 
 
 def test_a_group_that_a_link_may_no_longer_read_is_gone_for_it(tmp_path: Path) -> None:
-    """ACC-76, LEG-913: a caller with roles at some places sees no other group; its copies go like deleted ones."""
+    """ACC-76, LEG-913: copies of groups that the link's caller can no longer read are removed, like deleted groups."""
     tokens = '{"%s": {"name": "root", "role": "admin"}, "narrow": {"name": "n", "groups": %s}}'
     groups = '{"/schemagroups/open": "reader", "/schemagroups/new": "writer"}'
     with parties(tmp_path, SR, "a", ANNALS_TOKENS=tokens % (TOKEN, groups)) as (a,), parties(tmp_path, SR, "b") as (b,):

@@ -1,4 +1,4 @@
-"""The two older APIs of a replica say what those of its primary say (LEG-903, LEG-904)."""
+"""The two legacy APIs of a replica give the same responses as those of its primary (LEG-903, LEG-904)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SCOPES = (None, {"groups": ["/schemagroups/g", "/messagegroups/g"]})
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: int, scope: Any) -> None:
-    # LEG-903, LEG-904, LEG-707: documents, numbers, kept Versions and URIs, which begin with the URL of where they were
-    # published, whatever the replica's own is
+    # LEG-903, LEG-904, LEG-707: the replica has the same documents, numbers, remaining Versions and URIs; these begin
+    # with the URL of the registry that published them, not with the replica's
     async def run() -> None:
         async with (
             named_registry("primary1", f"sqlite:///{tmp_path}/one.db") as there,
@@ -35,15 +35,15 @@ def test_a_replica_publishes_what_its_primary_publishes(tmp_path: Path, seed: in
                 for asof in ("", *random.Random(seed).sample(moments[1:], 3)):
                     path = f"{read}{'&' if '?' in read else '?'}asof={asof}" if asof else read
                     assert await comparable_answer(here, path) == await comparable_answer(there, path), path
-            shown = await here.ask("GET", f"{SCHEMAS}/a")
-            assert f"{here.url}{SR}/schema?uri=http%3A%2F%2Fprimary1%2F" in shown.headers["schema-id-location"]
+            response = await here.ask("GET", f"{SCHEMAS}/a")
+            assert f"{here.url}{SR}/schema?uri=http%3A%2F%2Fprimary1%2F" in response.headers["schema-id-location"]
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     asyncio.run(run())
 
 
 async def published(there: NamedRegistry, pull: ManualLink, chance: random.Random) -> None:
-    """Carries out writes of all three APIs, by which Versions are pruned as well."""
+    """Writes over all three APIs, which also prunes Versions, and ingests now and then."""
     model = json.loads(json.dumps(default_source()))
     model["groups"]["schemagroups"]["resources"]["schemas"]["maxversions"] = 2
     await there.write("PUT", "/modelsource", model)
@@ -58,12 +58,9 @@ async def published(there: NamedRegistry, pull: ManualLink, chance: random.Rando
 
 
 async def comparable_answer(registry: NamedRegistry, path: str) -> tuple[int, dict[str, str], str]:
-    """An answer wherever it is given: URIs are where it was published, headers and problems say where it is asked.
-
-    Each registry counts its own positions.
-    """
+    """A response without what differs between registries: positions, their URLs in headers, and problem documents."""
     answer = await registry.ask("GET", path)
     own = ("etag", "content-length", "link", "annals-position")
     headers = {name: value for name, value in answer.headers.items() if name not in own}
-    told = {name: value.replace(registry.url, "") for name, value in headers.items()}
-    return answer.status, told, answer.content.decode() if answer.status < 400 else ""
+    comparable = {name: value.replace(registry.url, "") for name, value in headers.items()}
+    return answer.status, comparable, answer.content.decode() if answer.status < 400 else ""

@@ -1,4 +1,4 @@
-"""What is done at one server of the standard API, one after the other, for others to come to hold the same."""
+"""Successive writes to one server of the standard API, which links copy to others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPACED: Final = base64.b64encode(b'{ "spaces" :  "stay" }\n').decode()
 BINARY: Final = base64.b64encode(bytes(range(256))).decode()
 LONG_AGO: Final = "2001-02-03T04:05:06Z"
 
-#: What is done at the source, one after the other, and how many interactions it comes to at the copy.
+#: Successive writes to the source: name, method, path, body, and the number of interactions it causes at the copy.
 CHANGES: Final[list[tuple[str, str, str, Any, int]]] = [
     ("a Group", "PUT", "/dirs/d", {"name": "D", "labels": {"a": "b"}, "colour": "red"}, 1),
     ("a file", "PUT", "/dirs/d/files/f$details", {"versions": {"one": {"name": "1", "filebase64": SPACED}}}, 1),

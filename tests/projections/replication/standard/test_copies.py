@@ -1,4 +1,4 @@
-"""Links that copy from servers of the standard API, ours and one that shares nothing with it."""
+"""Links that copy from servers of the standard API: Annals, and one that shares no code with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Server = Registry | IndependentServer
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Registry, Registry]]:
-    """Two registries of ours with the same types."""
+    """Two Annals registries with the same types."""
     with registries(tmp_path, "source", "copy") as (source, copy):
         use_common_model(source, copy)
         yield source, copy
@@ -38,7 +38,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Registry, Registry]]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Iterator[Registry]:
-    """A registry of ours as it begins."""
+    """An empty Annals registry."""
     with registries(tmp_path, "copy") as (one,):
         yield one
 
@@ -56,7 +56,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
 
 
 def test_a_full_pull_copies_everything(source: Server, copy: Registry) -> None:
-    """LEG-913, LEG-902: attributes, order and documents come over, whole, with ids and births."""
+    """LEG-913, LEG-902: attributes, order and documents are copied whole, with ids and times of creation."""
     for _, method, path, body, _ in CHANGES[:-3]:
         source.done(method, path, body)
     copy.link("up", source.url, **LINK)
@@ -66,23 +66,23 @@ def test_a_full_pull_copies_everything(source: Server, copy: Registry) -> None:
 
 
 def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -> None:
-    """LEG-910: each changed Group or Resource is a command of its own, of the link; LEG-913: then both are equal."""
+    """LEG-910: each changed Group or Resource is one command of the link; LEG-913: then both registries are equal."""
     copy.link("up", source.url, **LINK)
     until(lambda: copy.status("up").get("lastcontact"))
     for name, method, path, body, interactions in CHANGES:
         before = copy.ids()
         source.done(method, path, body)
         wait_until_equal_contents(source, copy)
-        come = copy.ids()[len(before) :]
-        assert (name, len(come)) == (name, interactions)
-        callers = {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in come}
+        added = copy.ids()[len(before) :]
+        assert (name, len(added)) == (name, interactions)
+        callers = {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in added}
         assert callers == {"links/up"}
     check_logs_stop_growing(copy)
 
 
 @pytest.mark.long
 def test_an_interrupted_pull_resumes(pair: tuple[Registry, Registry]) -> None:
-    """LEG-906, LEG-913: a process that ends in the middle leaves whole Resources, and none of them comes twice."""
+    """LEG-906, LEG-913: a killed process leaves whole Resources, and none of them is copied twice."""
     source, copy = pair
     for number in range(60):
         source.done("PUT", f"/dirs/d/files/f{number}$details", {"versions": {"1": {"filebase64": SPACED}}})
@@ -98,7 +98,7 @@ def test_an_interrupted_pull_resumes(pair: tuple[Registry, Registry]) -> None:
 
 
 def test_a_wrong_source_is_reported_in_the_status(copy: Registry) -> None:
-    """LEG-901: the status of a link says what the other server answers, until it is one that can be copied."""
+    """LEG-901: the status of a link reports the error response of a server that cannot be copied."""
     with independent_server() as source:
         copy.link("up", f"{source.url}/elsewhere", **LINK)
         until(lambda: copy.status("up")["state"] == "failing")
@@ -106,7 +106,7 @@ def test_a_wrong_source_is_reported_in_the_status(copy: Registry) -> None:
 
 
 def test_what_was_copied_has_a_history(pair: tuple[Registry, Registry]) -> None:
-    """LEG-910: a copy shows its past by its own log, which the source's API does not tell."""
+    """LEG-910: a copy has a history in its own log, though the source's API returns none."""
     source, copy = pair
     source.done("PUT", "/dirs/d", {"name": "first"})
     copy.link("up", source.url, **LINK)
@@ -130,7 +130,7 @@ def test_what_was_copied_has_a_history(pair: tuple[Registry, Registry]) -> None:
 def test_only_what_is_in_scope_is_copied(
     source: Server, copy: Registry, scope: Json, names: Json, there: list[str], missing: list[str]
 ) -> None:
-    """LEG-901, LEG-903: scopes, and Groups of other names here."""
+    """LEG-901, LEG-903: a link copies only its scope, and may give Groups other names here."""
     for path in ("/dirs/d/files/f$details", "/dirs/d/notes/n", "/dirs/e/files/f$details"):
         source.done("PUT", path, {"name": "it"})
     copy.link("up", source.url, scope=scope, names=names, **LINK)
@@ -145,7 +145,7 @@ def test_only_what_is_in_scope_is_copied(
 
 
 def test_a_pointer_points_at_the_copy(pair: tuple[Registry, Registry]) -> None:
-    """LEG-903: where a Group has another name here, so has what points into it."""
+    """LEG-903: if a Group has another name here, xrefs into it have that name."""
     source, copy = pair
     source.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
     source.done("PUT", "/dirs/d/files/p$details", {"meta": {"xref": "/dirs/d/files/f"}})
@@ -156,7 +156,7 @@ def test_a_pointer_points_at_the_copy(pair: tuple[Registry, Registry]) -> None:
 
 
 def test_existing_entities_are_kept(pair: tuple[Registry, Registry]) -> None:
-    """LEG-907: a name that is taken is a conflict; the other one comes under a name of its own, and goes with it."""
+    """LEG-907: a taken name is a conflict: the copy gets another name until the local Resource is deleted."""
     source, copy = pair
     copy.done("PUT", "/dirs/d/files/f$details", {"name": "mine"})
     source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
@@ -178,7 +178,7 @@ def test_existing_entities_are_kept(pair: tuple[Registry, Registry]) -> None:
 
 
 def test_a_conflict_may_be_left_out(pair: tuple[Registry, Registry]) -> None:
-    """LEG-907: where the link says so, what has no place of its own does not come."""
+    """LEG-907: a link with `skip` does not copy a Resource whose name is taken."""
     source, copy = pair
     copy.done("PUT", "/dirs/d/files/f$details", {"name": "mine"})
     source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
@@ -191,7 +191,7 @@ def test_a_conflict_may_be_left_out(pair: tuple[Registry, Registry]) -> None:
 
 
 def test_deletions_go_no_further_than_the_link(pair: tuple[Registry, Registry]) -> None:
-    """LEG-909: what did not come over the link stays when the source has none of it, and so does what holds it."""
+    """LEG-909: a link does not delete local entities, nor a Group that contains them."""
     source, copy = pair
     source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
     copy.link("up", source.url, **LINK)
@@ -205,7 +205,7 @@ def test_deletions_go_no_further_than_the_link(pair: tuple[Registry, Registry]) 
     assert [each["xid"] for each in copy.status("up")["conflicts"]] == ["/dirs/d"]
 
 
-#: Writes of a client to a copy, and what they are answered with.
+#: Writes of a client to a copy, and the status codes of the responses.
 WRITES: list[tuple[str, str, Json, int]] = [
     ("PUT", "/dirs/d", {"name": "other"}, 400),
     ("DELETE", "/dirs/d", None, 400),
@@ -220,7 +220,7 @@ WRITES: list[tuple[str, str, Json, int]] = [
 
 @pytest.mark.parametrize("freed", ["promoted", "removed"])
 def test_copies_are_written_at_their_source(pair: tuple[Registry, Registry], freed: str) -> None:
-    """LEG-909: a copy is read-only for clients, and the answer says where it is written; without the link it is not."""
+    """LEG-909: a copy is read-only for clients, and the response names its source; without the link it is writable."""
     source, copy = pair
     source.done("PUT", "/dirs/d/files/f$details", {"name": "theirs"})
     copy.link("up", source.url, **LINK)
@@ -243,7 +243,7 @@ def test_copies_are_written_at_their_source(pair: tuple[Registry, Registry], fre
 
 
 def both_ways(one: Registry, other: Registry) -> None:
-    """Links each to the other one."""
+    """Links each registry to the other one."""
     one.link("peer", other.url, **LINK)
     other.link("peer", one.url, **LINK)
 
@@ -269,7 +269,7 @@ def _delete(one: Registry, other: Registry) -> None:
 
 @pytest.mark.parametrize("history", [_fill, _change, _delete])
 def test_mutual_copies_converge(pair: tuple[Registry, Registry], history: Callable[[Registry, Registry], None]) -> None:
-    """LEG-906: nothing goes back to where it came from, also not what has changed or is gone there by now."""
+    """LEG-906: no entity returns to its source, even if the source has changed or deleted it."""
     one, other = pair
     history(one, other)
     both_ways(one, other)
@@ -282,7 +282,7 @@ def test_mutual_copies_converge(pair: tuple[Registry, Registry], history: Callab
 
 
 def test_a_conflict_between_peers_does_not_go_round(pair: tuple[Registry, Registry]) -> None:
-    """LEG-906, LEG-907: each has its own and the other's under a marked name, and nothing more comes of it."""
+    """LEG-906, LEG-907: each has its own file, and the other's under a changed name; neither is copied back."""
     one, other = pair
     one.done("PUT", "/dirs/d/files/f$details", {"name": "one's"})
     other.done("PUT", "/dirs/d/files/f$details", {"name": "other's"})
@@ -295,7 +295,7 @@ def test_a_conflict_between_peers_does_not_go_round(pair: tuple[Registry, Regist
 
 
 def test_a_hub_forwards_entities_unchanged(tmp_path: Path) -> None:
-    """LEG-903: over any number of hops names, attributes, documents and births are those of the producer."""
+    """LEG-903: over several hops, names, attributes, documents and times of creation are those of the producer."""
     with registries(tmp_path, "producer", "hub", "reader") as (producer, hub, reader), independent_server() as other:
         use_common_model(producer)
         for server, group in ((producer, "d"), (other, "e")):
@@ -312,24 +312,24 @@ def test_a_hub_forwards_entities_unchanged(tmp_path: Path) -> None:
         check_logs_stop_growing(hub, reader)
 
 
-def test_an_unchanged_source_is_asked_little(copy: Registry) -> None:
-    """LEG-913: where nothing is nested in answers, only lists and metas are looked at until one of them differs."""
+def test_an_unchanged_source_gets_few_requests(copy: Registry) -> None:
+    """LEG-913: if a source cannot inline, a poll reads only lists and metas until one of them differs."""
     with independent_server() as source:
         for number in range(5):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"name": "it"})
         copy.link("up", source.url, **LINK)
         until(lambda: source.requests().count("GET /model") > 5)
-        looks = "\n".join(source.requests()).split("GET /model\n")[1:-1]
-        assert "/meta" in looks[0]
+        polls = "\n".join(source.requests()).split("GET /model\n")[1:-1]
+        assert "/meta" in polls[0]
         files = "GET /dirs/d/files"
         pages = [[files, *(f"{files}/f{number}/meta" for number in page)] for page in ((0, 1), (2, 3), (4,))]
         wanted = ["GET /", "GET /dirs", *(each for page in pages for each in page), "GET /dirs/d/notes"]
-        assert [look.splitlines() for look in looks[1:4]] == [wanted] * 3
+        assert [poll.splitlines() for poll in polls[1:4]] == [wanted] * 3
         assert contents(copy) == contents(source)
 
 
 def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
-    """LEG-902, LEG-913: what the source's Groups may have, they may have here; our own types stay."""
+    """LEG-902, LEG-913: the types of the source are added to the local model; local types stay."""
     source, copy = pair
     own = {"groups": {"boxes": {"singular": "box", "resources": {"things": {"singular": "thing"}}}}}
     copy.done("PUT", "/modelsource", own)
@@ -342,7 +342,7 @@ def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
 
 
 def test_an_incompatible_model_is_reported(pair: tuple[Registry, Registry]) -> None:
-    """LEG-913: what is here already does not comply with the other model, so nothing comes and the status says why."""
+    """LEG-913: if local entities do not comply with the source's model, nothing is copied and the status says why."""
     source, copy = pair
     copy.done("PUT", "/dirs/mine", {"colour": "red"})
     source.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir", "resources": {}}}})

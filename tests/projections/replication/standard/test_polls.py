@@ -25,8 +25,8 @@ FILES = "/dirs/d/files"
 DEPRECATED = {"deprecated": {"effective": "2030-01-01T00:00:00Z"}}
 
 
-def looks(source: IndependentServer) -> int:
-    """How many looks at a server have begun."""
+def count_polls(source: IndependentServer) -> int:
+    """The number of polls of a server that have begun."""
     return source.requests().count("GET /model")
 
 
@@ -37,7 +37,7 @@ def conflicts(copy: Registry) -> dict[str, str]:
 
 @pytest.mark.parametrize("flags", [(), ("inline",)], ids=["metas one by one", "metas in lists"])
 def test_each_poll_detects_a_changed_meta(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """LEG-913: a change of a meta alone is seen by the next look, for a request per page, or also one per Resource."""
+    """LEG-913: the next poll detects a change of a meta alone, by one request per page, or also one per Resource."""
     with independent_server(*flags) as source, registries(tmp_path, "copy") as (copy,):
         use_common_model(copy)
         for number in range(5):
@@ -46,20 +46,20 @@ def test_each_poll_detects_a_changed_meta(tmp_path: Path, flags: tuple[str, ...]
         wait_until_equal_contents(source, copy)
         for number in range(5):
             source.done("PUT", f"{FILES}/f{number}/meta", {"deprecated": {"removal": f"203{number}-01-01T00:00:00Z"}})
-            before = looks(source)
+            before = count_polls(source)
             until(partial(_has_begun, source, before + 3))
             assert contents(copy) == contents(source)
-        asked, before = len(source.requests()), looks(source)
+        sent, before = len(source.requests()), count_polls(source)
         until(partial(_has_begun, source, before + 5))
-        each = "\n".join(source.requests()[asked:]).split("GET /model\n")[1:4]
-        counts = sorted(len(look.splitlines()) for look in each)
+        each = "\n".join(source.requests()[sent:]).split("GET /model\n")[1:4]
+        counts = sorted(len(poll.splitlines()) for poll in each)
         assert counts[:2] == [6 if flags else 6 + 5] * 2
-        assert counts[2] <= (6 if flags else 6 + 5 + 5)  # a look that also reads the Versions
+        assert counts[2] <= (6 if flags else 6 + 5 + 5)  # a poll that also reads the Versions
         check_logs_stop_growing(copy)
 
 
 def test_lists_that_nest_show_every_version(tmp_path: Path) -> None:
-    """LEG-913: where lists nest, a Version that is not the default one is seen by the next look as well."""
+    """LEG-913: if lists are inlined, the next poll also detects a change of a Version that is not the default."""
     with independent_server("inline") as source, registries(tmp_path, "copy") as (copy,):
         use_common_model(copy)
         source.done("PUT", f"{FILES}/f$details", {"versions": {"1": {"name": "it"}, "2": {"name": "it"}}})
@@ -67,12 +67,12 @@ def test_lists_that_nest_show_every_version(tmp_path: Path) -> None:
         wait_until_equal_contents(source, copy)
         for name in ("a", "b"):
             source.done("POST", f"{FILES}/f/versions", {"1": {"name": name}})
-            before = looks(source)
+            before = count_polls(source)
             until(partial(_has_begun, source, before + 3))
             assert contents(copy) == contents(source)
 
 
-#: What a server says that lists entity by entity, and the xid of what is broken then.
+#: A path of a server that cannot inline, its broken response, and the xid of the conflict that the status reports.
 LISTED: list[tuple[str, Any, str]] = [
     (f"{FILES}/bad/meta", {"createdat": "never"}, f"{FILES}/bad"),
     (f"{FILES}/bad/meta", b"\xff no JSON", f"{FILES}/bad"),
@@ -94,8 +94,8 @@ LISTED: list[tuple[str, Any, str]] = [
 
 @pytest.mark.long
 def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
-    """LEG-907, LEG-913: the status names what is broken and why, all else goes on, and what is there of it stays; once
-    it is mended it comes.
+    """LEG-907, LEG-913: the status reports what is broken and why; its copy stays until the source is repaired, and all
+    else is copied.
     """
     with independent_server() as source, registries(tmp_path, "copy") as (copy,):
         use_common_model(copy)
@@ -120,7 +120,7 @@ def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_what_is_broken_has_what_depends_on_it_wait(tmp_path: Path) -> None:
-    """LEG-913: a Resource comes whole or not at all, one in a broken Group waits for it, a pointer for its target."""
+    """LEG-913: a Resource is copied whole or not at all, after its Group; an xref does not wait for its target."""
     with independent_server() as source, registries(tmp_path, "copy") as (copy,):
         use_common_model(copy)
         source.done("PUT", f"{FILES}/bad$details", {"versions": {"1": {"name": "it"}, "2": {"ancestorid": "1"}}})
@@ -145,16 +145,16 @@ TEXT = "dGV4dA=="
 
 
 def _file(**members: Any) -> dict[str, Any]:
-    """A file as nested answers show it."""
+    """A file as inlined in a response."""
     return {"fileid": "bad", "meta": TIMES, "versions": {"1": {**TIMES, "ancestorid": "1"}}, **members}
 
 
 def _version(**members: Any) -> dict[str, Any]:
-    """A file with one Version that says something."""
+    """A file with one Version that has these members."""
     return _file(versions={"1": {**TIMES, "ancestorid": "1", **members}})
 
 
-#: What a server nests as the file `bad`, and the xid of what is broken then.
+#: What a server inlines as the file `bad`, and the xid of the conflict that the status reports.
 NESTED: list[tuple[Any, str]] = [
     (None, f"{FILES}/bad"),
     ("text", f"{FILES}/bad"),
@@ -170,7 +170,7 @@ NESTED: list[tuple[Any, str]] = [
 
 
 def test_what_is_broken_in_a_nested_answer_is_passed_over(tmp_path: Path) -> None:
-    """LEG-907, LEG-913: the same where all comes in one answer; a document that cannot be had is broken as well."""
+    """LEG-907, LEG-913: the same if one response inlines everything; so for a document that cannot be fetched."""
     with independent_server() as source, registries(tmp_path, "copy") as (copy,):
         use_common_model(copy)
         source.say("/capabilities", {"flags": ["inline"]})
@@ -197,7 +197,7 @@ def test_what_is_broken_in_a_nested_answer_is_passed_over(tmp_path: Path) -> Non
 
 
 def test_a_push_skips_invalid_responses_of_the_target(tmp_path: Path) -> None:
-    """LEG-907: a push passes over what it cannot compare, and says so."""
+    """LEG-907: a push skips entities that it cannot compare, and reports them."""
     with independent_server() as target, registries(tmp_path, "source") as (source,):
         use_common_model(source)
         target.say(f"{FILES}/bad/meta", b"no JSON")
@@ -208,8 +208,8 @@ def test_a_push_skips_invalid_responses_of_the_target(tmp_path: Path) -> None:
         until(partial(_says, source, f"{FILES}/bad"))
 
 
-def _has_begun(source: IndependentServer, look: int) -> bool:
-    return looks(source) >= look
+def _has_begun(source: IndependentServer, poll: int) -> bool:
+    return count_polls(source) >= poll
 
 
 def _says(copy: Registry, xid: str) -> bool:

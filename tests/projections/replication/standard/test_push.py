@@ -1,4 +1,4 @@
-"""Links that write to servers of the standard API, ours and one that shares nothing with it."""
+"""Links that write to servers of the standard API: Annals, and one that shares no code with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUSH = {**LINK, "mode": "push"}
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[Registry]:
-    """A registry of ours that writes to others."""
+    """An Annals registry that writes to others."""
     with registries(tmp_path, "source") as (one,):
         use_common_model(one)
         yield one
@@ -47,7 +47,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry 
 
 
 def test_all_is_written_and_then_each_change(source: Registry, target: Registry | IndependentServer) -> None:
-    """LEG-902, LEG-913: what was here before the link goes there, then change by change, deletions included."""
+    """LEG-902, LEG-913: a push writes what existed before the link, then each change, deletions included."""
     for _, method, path, body, _ in CHANGES[:4]:
         source.done(method, path, body)
     source.link("out", target.url, **PUSH)
@@ -60,7 +60,7 @@ def test_all_is_written_and_then_each_change(source: Registry, target: Registry 
 
 
 def test_a_change_is_few_requests(source: Registry) -> None:
-    """LEG-910: the thing that changed is compared and written, and nothing else is asked for."""
+    """LEG-910: a push of one changed Version writes that Version and nothing else."""
     with independent_server() as target:
         for number in range(5):
             source.done("PUT", f"/dirs/d/files/f{number}$details", {"versions": {"1": {"name": "it"}}})
@@ -75,7 +75,7 @@ def test_a_change_is_few_requests(source: Registry) -> None:
 
 
 def test_names_and_scope(source: Registry) -> None:
-    """LEG-901, LEG-903: only what is in scope goes, under the names that it has there; pointers as well."""
+    """LEG-901, LEG-903: a push writes only what is in scope, under the names of the target, also in xrefs."""
     with independent_server() as target:
         source.link("out", target.url, scope={"groups": ["/dirs/mine"]}, names={"/dirs/theirs": "/dirs/mine"}, **PUSH)
         source.done("PUT", "/dirs/other/files/f$details", {"name": "it"})
@@ -87,7 +87,7 @@ def test_names_and_scope(source: Registry) -> None:
 
 
 def test_refusals_are_conflicts_in_the_status(source: Registry) -> None:
-    """LEG-907: a refusal, or a name taken there, is a conflict in the status; all else goes on."""
+    """LEG-907: a refusal, or a name taken there, is a conflict in the status; all else is written."""
     with independent_server() as target:
         target.done("PUT", "/dirs/d", {"name": "of another hand"})
         target.done("PUT", "/dirs/d/files/taken$details", {"name": "of another hand"})
@@ -108,7 +108,7 @@ def test_refusals_are_conflicts_in_the_status(source: Registry) -> None:
 
 @pytest.mark.long
 def test_what_was_written_is_not_written_again(source: Registry) -> None:
-    """LEG-906: equal bytes are no change; a process that ended in the middle begins again with what is missing."""
+    """LEG-906: a process that was killed during a push resumes with what is missing, and writes no file twice."""
     with independent_server() as target:
         source.link("out", target.url, **PUSH)
         for number in range(60):
@@ -123,7 +123,7 @@ def test_what_was_written_is_not_written_again(source: Registry) -> None:
 
 
 def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
-    """LEG-906: over one link things come, over the other what is our own goes, and both come to rest."""
+    """LEG-906: one link copies the other registry, another one pushes what is local, and neither returns a copy."""
     with registries(tmp_path, "one", "other") as (one, other):
         use_common_model(one, other)
         other.done("PUT", "/dirs/d/files/f$details", {"name": "the other's"})
@@ -143,7 +143,7 @@ def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
 
 
 def test_a_type_that_goes_holds_nothing_up(source: Registry) -> None:
-    """LEG-909: what no longer has a type here cannot be deleted there, which the status says; all else goes on."""
+    """LEG-909: an entity whose type was removed here cannot be deleted there: a conflict; all else is written."""
     with independent_server() as target:
         source.link("out", target.url, **PUSH)
         source.done("PUT", "/dirs/d/notes/n", {"name": "it"})
@@ -158,7 +158,7 @@ def test_a_type_that_goes_holds_nothing_up(source: Registry) -> None:
         until(lambda: "/dirs/d/files/f" in contents(target))
         until(lambda: source.status("out")["position"] == source.head()["position"])
         assert source.status("out")["state"] == "active"
-        said = {each["xid"] for each in source.status("out").get("conflicts", ())}
-        assert said == contents(target).keys() & {
+        reported = {each["xid"] for each in source.status("out").get("conflicts", ())}
+        assert reported == contents(target).keys() & {
             "/dirs/d/notes/n"
-        }  # the link may have deleted it before it came to rest
+        }  # the link may have deleted it before it was disabled

@@ -1,4 +1,4 @@
-"""The registry itself over the standard API: its own attributes, and the capabilities that rule its data."""
+"""Copies over the standard API of a registry's own attributes, and of its capabilities for documents."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.support.registries.standard import (
 
 Json = dict[str, Any]
 
-#: What each registry says for itself alone.
+#: Attributes of a registry that links do not copy.
 LOCAL = ("registryid", "self", "shortself", "epoch", "createdat", "modifiedat")
-#: A model whose registry has to say more.
+#: A model with more attributes of the registry, one of them required.
 DEMANDING: Json = {**deepcopy(MODEL), "attributes": {"tier": {"type": "string"}, "owner": {"type": "string"}}}
 DEMANDING["attributes"]["owner"]["required"] = True
 
-#: What is written to the source one after the other, and how many interactions it comes to at the copy.
+#: Successive writes to the source, and the number of interactions that each causes at the copy.
 HISTORY: list[tuple[str, str, Json, int]] = [
     ("PATCH", "/", {"name": "Primary", "description": "the first", "labels": {"stage": "live"}}, 1),
     ("PATCH", "/", {"modelsource": DEMANDING, "owner": "us", "tier": "gold"}, 1),
@@ -42,21 +42,21 @@ HISTORY: list[tuple[str, str, Json, int]] = [
 
 
 def own_attributes(registry: Registry) -> Json:
-    """What a registry says of itself, and which documents it lets in."""
-    shown = registry.done("GET", "/")
-    own = {name: value for name, value in shown.items() if name not in LOCAL and not name.endswith(("url", "count"))}
+    """A registry's own attributes, and its capabilities for documents."""
+    entity = registry.done("GET", "/")
+    own = {name: value for name, value in entity.items() if name not in LOCAL and not name.endswith(("url", "count"))}
     capabilities = registry.done("GET", "/capabilities")
     return {**own, **{name: capabilities[name] for name in ("compatibilities", "formats")}}
 
 
 def is_there(registry: Registry, xid: str) -> bool:
-    """Whether a registry has something."""
+    """Whether a registry has an entity."""
     return registry.request("GET", xid).status_code == 200
 
 
 @pytest.fixture
 def pair(tmp_path: Path, store_url: str) -> Iterator[tuple[Registry, Registry]]:
-    """A registry of ours, and one that is to be its copy."""
+    """Two Annals registries: a source, and one that is to copy it."""
     with registries(tmp_path, "source", "copy", copy=store_url) as (source, copy):
         use_common_model(source)
         yield source, copy
@@ -64,7 +64,7 @@ def pair(tmp_path: Path, store_url: str) -> Iterator[tuple[Registry, Registry]]:
 
 @pytest.mark.long
 def test_registry_attributes_are_copied(pair: tuple[Registry, Registry]) -> None:
-    """LEG-902, LEG-910: each change of the registry's attributes or of what it lets in is one command of the link."""
+    """LEG-902, LEG-910: each change of registry attributes or document capabilities is one command of the link."""
     source, copy = pair
     copy.link("up", source.url, **LINK)
     wait_for_polls(copy)
@@ -75,9 +75,9 @@ def test_registry_attributes_are_copied(pair: tuple[Registry, Registry]) -> None
         source.done(method, path, body)
         until(lambda: own_attributes(copy) == own_attributes(source))
         wait_for_polls(copy)
-        come = copy.ids()[len(before) :]
-        assert (body, len(come)) == (body, interactions)
-        assert {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in come} <= {"links/up"}
+        added = copy.ids()[len(before) :]
+        assert (body, len(added)) == (body, interactions)
+        assert {copy.done("GET", f"/-/interactions/{id}")["caller"] for id in added} <= {"links/up"}
     assert {name: copy.done("GET", "/")[name] for name in own} == own
     assert {name: copy.done("GET", "/capabilities")[name] for name in others} == others
     assert "conflicts" not in copy.status("up")
@@ -85,7 +85,7 @@ def test_registry_attributes_are_copied(pair: tuple[Registry, Registry]) -> None
     copy.verified()
 
 
-#: Writes of a client to a copy, and what they are answered with.
+#: Writes of a client to a copy, and the status codes of the responses.
 WRITES: list[tuple[str, str, Json, int]] = [
     ("PATCH", "/", {"name": "mine"}, 400),
     ("PUT", "/", {}, 400),
@@ -98,7 +98,7 @@ WRITES: list[tuple[str, str, Json, int]] = [
 
 
 def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> None:
-    """LEG-909: what the registry says is read-only for clients while the link is there, and so is what it lets in."""
+    """LEG-909: copied attributes and document capabilities are read-only for clients as long as the link exists."""
     source, copy = pair
     for method, path, body, _ in HISTORY[:1] + HISTORY[3:4]:
         source.done(method, path, body)
@@ -124,7 +124,7 @@ def test_what_came_is_written_at_the_source(pair: tuple[Registry, Registry]) -> 
 
 
 def test_local_registry_attributes_are_kept(tmp_path: Path) -> None:
-    """LEG-907: a registry with a name of its own keeps it, and one that gathers from several takes that of none."""
+    """LEG-907: a registry with a name keeps it, and a registry that copies from several takes the name of none."""
     with registries(tmp_path, "one", "other", "named", "hub") as (one, other, named, hub):
         use_common_model(one, other)
         one.done("PATCH", "/", {"name": "One", "capabilities": {"formats": [], "compatibilities": {}}})
@@ -145,7 +145,7 @@ def test_local_registry_attributes_are_kept(tmp_path: Path) -> None:
 
 
 def test_names_do_not_go_round(tmp_path: Path) -> None:
-    """LEG-906: of two that copy from each other one has a name, and what it says is what both say, until it is none."""
+    """LEG-906: of two registries that copy from each other, one sets a name; the other copies it and its removal."""
     with registries(tmp_path, "one", "other") as (one, other):
         use_common_model(one, other)
         one.link("peer", other.url, **LINK)
@@ -160,8 +160,8 @@ def test_names_do_not_go_round(tmp_path: Path) -> None:
         assert "name" not in one.done("GET", "/")
 
 
-def test_of_another_server_is_taken_what_can_be(tmp_path: Path) -> None:
-    """LEG-913: capabilities that are not offered here are left out; what is refused is said, and all else comes."""
+def test_an_independent_server_is_copied_as_far_as_possible(tmp_path: Path) -> None:
+    """LEG-913: values of capabilities not offered here are omitted; a refusal is reported, and all else is copied."""
     with independent_server() as source, registries(tmp_path, "copy") as (copy,):
         capabilities = {"flags": ["epoch"], "formats": ["Avro/1.12", "ASN.1"], "compatibilities": {"ASN.1": ["strict"]}}
         source.say("/capabilities", capabilities)
@@ -187,7 +187,7 @@ def test_of_another_server_is_taken_what_can_be(tmp_path: Path) -> None:
 
 
 def test_a_part_leaves_the_registry_alone(pair: tuple[Registry, Registry]) -> None:
-    """LEG-901: what is above the Groups of a part stays this registry's own."""
+    """LEG-901: a link to a part of a registry does not copy attributes or capabilities of the registry."""
     source, copy = pair
     source.done("PATCH", "/", {"name": "Primary", "capabilities": {"formats": [], "compatibilities": {}}})
     source.done("PUT", "/dirs/d", {})

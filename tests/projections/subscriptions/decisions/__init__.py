@@ -1,1 +1,1 @@
-"""What becomes of a delivery, without I/O."""
+"""Decisions about deliveries, without I/O."""

@@ -1,4 +1,4 @@
-"""Decisions about deliveries: from what is known and what happened to what is known then, without any I/O."""
+"""Decisions about deliveries, without I/O: from a state and an occurrence to the next state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def action(name: str, **more: Any) -> SubscriptionChange:
     return SubscriptionChange("s", 2, 9, subscription(position=9, action={"name": name, **more}))
 
 
-#: Rule, facts before, outcome, and facts that differ then (8.3; SUB-821, SUB-822).
+#: Rule, record before, outcome, and the members that change (8.3; SUB-821, SUB-822).
 OUTCOMES = [
     (
         "success ends what failed",
@@ -90,7 +90,7 @@ def test_many_dead_letters_in_a_row_suspend() -> None:
 
 
 def test_consent_is_withdrawn_by_several_refusals_only() -> None:
-    # SUB-712: one that has consented keeps its deliveries until it has refused three times
+    # SUB-712: a sink that has consented gets deliveries until it has refused three times
     facts = DeliveryRecord()
     assert note_consent(facts, True, 60) and (facts.consent, facts.rate) == ("validated", 60)
     assert [note_consent(facts, False, None) for _ in range(MAX_REFUSALS)] == [False, False, True]
@@ -108,7 +108,7 @@ def test_a_change_is_applied_once() -> None:
 
 
 def test_an_update_resumes_and_reads_again() -> None:
-    # SUB-822: an update by the owner lifts a suspension; another sink is not bound by what the old one said
+    # SUB-822: an update by the owner lifts a suspension; the hold of the old sink does not apply to the new one
     found = state(state="suspended", dead=7, failing=1.0, hold=NOW)
     elsewhere = {**found.subscription.attributes, "sink": "http://other.example/"}
     effect = apply_change(found, SubscriptionChange("s", 2, 9, subscription(epoch=2, attributes=elsewhere)))
@@ -118,7 +118,7 @@ def test_an_update_resumes_and_reads_again() -> None:
 
 
 def test_actions() -> None:
-    # SUB-833: resume, verify, replay, redeliver and discard
+    # SUB-833: resume, verify, replay and redeliver
     found = state(state="gone", hold=NOW)
     assert apply_change(found, action("resume")) == Effect.NONE
     assert (found.record.state, found.record.hold) == ("", 0.0)
@@ -143,7 +143,7 @@ def test_actions() -> None:
     ],
 )
 def test_consent_holds_deliveries_back(policy: ValidationPolicy, consent: str, asks: bool, awaits: bool) -> None:
-    # SUB-711 to 714: whether a sink is asked, and whether deliveries wait for its answer
+    # SUB-711 to 714: whether consent is requested, and whether deliveries wait for it
     found = state(policy, consent=consent)
     assert (found.needs_consent_request, found.is_awaiting_consent) == (asks, awaits)
     assert found.stop_reason == ("pendingvalidation" if awaits else "")

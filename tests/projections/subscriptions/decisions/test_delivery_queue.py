@@ -1,4 +1,4 @@
-"""Lanes: order by key, cursors, and what has to be stored of them."""
+"""Delivery queues: order by key, cursors, and what has to be stored."""
 
 from __future__ import annotations
 
@@ -26,98 +26,98 @@ def message(position: int) -> EventMessage:
 
 
 def test_order_and_cursor() -> None:
-    # SUB-802, 811: keys overtake each other; the cursor stays below what is pending
-    lane = DeliveryQueue(0)
+    # SUB-802, 811: events of different keys overtake each other; the cursor stays before pending events
+    queue = DeliveryQueue(0)
     for position, key in enumerate("aabc", 1):
-        lane.offer(message(position), key, 1)
-    lane.skip_to(9)
-    [first], [second], [third] = lane.take_events(1), lane.take_events(1), lane.take_events(1)
+        queue.offer(message(position), key, 1)
+    queue.skip_to(9)
+    [first], [second], [third] = queue.take_events(1), queue.take_events(1), queue.take_events(1)
     assert [each.key for each in (first, second, third)] == ["a", "b", "c"]
-    assert not lane.is_ready
-    lane.complete(second)
-    assert lane.cursor == 0
-    lane.schedule_retry(first, 50.0)
-    lane.complete(third)
-    assert not lane.is_ready and lane.release_due(49.0) == 50.0
-    lane.release_due(50.0)
-    assert lane.take_events(1) == [first]
-    lane.complete(first)
-    assert lane.cursor == 1
-    [fourth] = lane.take_events(1)
-    lane.complete(fourth)
-    assert lane.cursor == 9
+    assert not queue.is_ready
+    queue.complete(second)
+    assert queue.cursor == 0
+    queue.schedule_retry(first, 50.0)
+    queue.complete(third)
+    assert not queue.is_ready and queue.release_due(49.0) == 50.0
+    queue.release_due(50.0)
+    assert queue.take_events(1) == [first]
+    queue.complete(first)
+    assert queue.cursor == 1
+    [fourth] = queue.take_events(1)
+    queue.complete(fourth)
+    assert queue.cursor == 9
 
 
 def test_a_batch_has_several_of_a_key_in_order() -> None:
     # SUB-706, 811
-    lane = DeliveryQueue(0)
+    queue = DeliveryQueue(0)
     for position, key in enumerate("abacab", 1):
-        lane.offer(message(position), key, 1)
-    batch = lane.take_events(4)
+        queue.offer(message(position), key, 1)
+    batch = queue.take_events(4)
     assert [(each.sequence // 100, each.key) for each in batch] == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
-    assert lane.take_events(4) == []  # the rest is behind what is under way
+    assert queue.take_events(4) == []  # the rest waits behind events that are handed out
     for each in batch:
-        lane.complete(each)
-    assert [each.key for each in lane.take_events(4)] == ["a", "b"]
+        queue.complete(each)
+    assert [each.key for each in queue.take_events(4)] == ["a", "b"]
 
 
 def test_more_than_a_thousand_waiting_keys_stop_the_rest() -> None:
-    # SUB-812: retries go on, others wait until there are fewer
-    lane = DeliveryQueue(0)
+    # SUB-812: retries continue; other events wait until fewer keys wait
+    queue = DeliveryQueue(0)
     for position in range(1, MAX_RETRYING_KEYS + 10):
-        lane.offer(message(position), f"k{position}", 1)
-    taken = lane.take_events(MAX_RETRYING_KEYS + 1)
+        queue.offer(message(position), f"k{position}", 1)
+    taken = queue.take_events(MAX_RETRYING_KEYS + 1)
     for each in taken:
-        lane.schedule_retry(each, 10.0 if each.sequence == 100 else 20.0)
-    assert not lane.is_ready and not lane.has_room()
-    lane.release_due(10.0)
-    assert lane.take_events(5)[0] is taken[0]
-    assert lane.is_ready
+        queue.schedule_retry(each, 10.0 if each.sequence == 100 else 20.0)
+    assert not queue.is_ready and not queue.has_room()
+    queue.release_due(10.0)
+    assert queue.take_events(5)[0] is taken[0]
+    assert queue.is_ready
 
 
 def test_retries_go_on_where_new_events_wait() -> None:
-    # SUB-812: beyond a thousand waiting keys only what was attempted before is handed out, whatever it waited for
-    lane = DeliveryQueue(0)
+    # SUB-812: with more than a thousand waiting keys, only events that were attempted before are handed out
+    queue = DeliveryQueue(0)
     for position in range(1, MAX_RETRYING_KEYS + 10):
-        lane.offer(message(position), f"k{position}", 1)
-    [put_off, *taken] = lane.take_events(MAX_RETRYING_KEYS + 4)
+        queue.offer(message(position), f"k{position}", 1)
+    [put_off, *taken] = queue.take_events(MAX_RETRYING_KEYS + 4)
     put_off.first_attempt = 5.0
     for each in taken:
-        lane.schedule_retry(each, 10.0 if each is taken[1] else 20.0)
-    assert not lane.is_ready
-    lane.put_back(put_off)
-    assert lane.is_ready and lane.take_events(5) == [put_off]
-    lane.release_due(10.0)
-    assert lane.retrying > MAX_RETRYING_KEYS and lane.take_events(5) == [taken[1]]
-    assert not lane.is_ready and lane.take_events(5) == []
+        queue.schedule_retry(each, 10.0 if each is taken[1] else 20.0)
+    assert not queue.is_ready
+    queue.put_back(put_off)
+    assert queue.is_ready and queue.take_events(5) == [put_off]
+    queue.release_due(10.0)
+    assert queue.retrying > MAX_RETRYING_KEYS and queue.take_events(5) == [taken[1]]
+    assert not queue.is_ready and queue.take_events(5) == []
 
 
 def test_what_is_attempted_again_comes_before_what_happened_later() -> None:
-    # SUB-803, 811: in the order of the log, whether it is a retry or new
-    lane = DeliveryQueue(0)
+    # SUB-803, 811: events are handed out in log order, whether they are new or retried
+    queue = DeliveryQueue(0)
     for position, key in enumerate("abcd", 1):
-        lane.offer(message(position), key, 1)
-    [first], [second] = lane.take_events(1), lane.take_events(1)
-    lane.schedule_retry(second, 9.0)
-    lane.schedule_retry(first, 9.0)
-    [third] = lane.take_events(1)
-    lane.complete(third)
-    lane.release_due(9.0)
-    assert [each.key for each in lane.take_events(4)] == ["a", "b", "d"]
+        queue.offer(message(position), key, 1)
+    [first], [second] = queue.take_events(1), queue.take_events(1)
+    queue.schedule_retry(second, 9.0)
+    queue.schedule_retry(first, 9.0)
+    [third] = queue.take_events(1)
+    queue.complete(third)
+    queue.release_due(9.0)
+    assert [each.key for each in queue.take_events(4)] == ["a", "b", "d"]
 
 
 def test_reading_stops_and_goes_on() -> None:
-    # A lane that is full wants more when half of it is gone; what waits behind a retry is no reason to stop at once
-    lane = DeliveryQueue(0)
+    # A full queue has room again once more than half is gone; events behind a retry do not fill it at once
+    queue = DeliveryQueue(0)
     for position in range(1, MAX_READY_KEYS + 1):
-        assert lane.has_room()
-        lane.offer(message(position), f"k{position}", 1)
-    assert not lane.has_room()
+        assert queue.has_room()
+        queue.offer(message(position), f"k{position}", 1)
+    assert not queue.has_room()
     for _ in range(MAX_READY_KEYS // 2):
-        lane.complete(lane.take_events(1)[0])
-    assert not lane.has_room()
-    lane.complete(lane.take_events(1)[0])
-    assert lane.has_room()
+        queue.complete(queue.take_events(1)[0])
+    assert not queue.has_room()
+    queue.complete(queue.take_events(1)[0])
+    assert queue.has_room()
     behind = DeliveryQueue(0)
     hot = DeliveryQueue(0)
     for position in range(1, MAX_READY_KEYS + 500):
@@ -127,37 +127,37 @@ def test_reading_stops_and_goes_on() -> None:
     assert behind.has_room()
     for position in range(1, MAX_OPEN_EVENTS):
         hot.offer(message(position), "hot", 1)
-    assert hot.has_room()  # SUB-811: for other subjects
+    assert hot.has_room()  # SUB-811: there is room for other subjects
     hot.offer(message(MAX_OPEN_EVENTS), "hot", 1)
     assert not hot.has_room()
 
 
 def test_rewinding_keeps_what_was_handed_out() -> None:
     # SUB-804
-    lane = DeliveryQueue(0)
+    queue = DeliveryQueue(0)
     for position, key in enumerate("abab", 1):
-        lane.offer(message(position), key, 1)
-    lane.skip_to(9)
-    [first] = lane.take_events(1)
-    lane.schedule_retry(first, 9.0)
-    [second] = lane.take_events(1)
-    lane.rewind()
-    assert (len(lane), lane.read_up_to, lane.cursor) == (2, second.sequence, 0)
-    lane.complete(second)
-    lane.release_due(9.0)
-    lane.complete(lane.take_events(1)[0])
-    assert len(lane) == 0 and not lane.is_ready
+        queue.offer(message(position), key, 1)
+    queue.skip_to(9)
+    [first] = queue.take_events(1)
+    queue.schedule_retry(first, 9.0)
+    [second] = queue.take_events(1)
+    queue.rewind()
+    assert (len(queue), queue.read_up_to, queue.cursor) == (2, second.sequence, 0)
+    queue.complete(second)
+    queue.release_due(9.0)
+    queue.complete(queue.take_events(1)[0])
+    assert len(queue) == 0 and not queue.is_ready
 
 
 def test_a_shared_place() -> None:
-    # What all those share who are at the end moves their cursors, until they part
-    tail, lane = LogTail(last_sequence(4)), DeliveryQueue(4)
-    lane.join_tail(tail)
+    # The read position that queues at the end of the log share moves their cursors, until they leave it
+    tail, queue = LogTail(last_sequence(4)), DeliveryQueue(4)
+    queue.join_tail(tail)
     tail.sequence = last_sequence(7)
-    assert lane.cursor == 7
-    lane.leave_tail()
+    assert queue.cursor == 7
+    queue.leave_tail()
     tail.sequence = last_sequence(9)
-    assert lane.cursor == 7
+    assert queue.cursor == 7
 
 
 ACTS = st.lists(
@@ -168,44 +168,44 @@ ACTS = st.lists(
 @settings(max_examples=examples(300), deadline=None)
 @given(ACTS)
 def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
-    # SUB-801, 802, 811: whatever is done, and however often all but the stored is lost: each event is settled once,
-    # those of a key in order, and nothing is pending below the cursor
-    lane, position, now, busy, settled = DeliveryQueue(0), 0, 0.0, list[QueuedEvent](), list[int]()
+    # SUB-801, 802, 811: after any operations, and crashes that lose everything but the stored state, each event is
+    # settled once, those of a key in order, and no event is pending at or below the cursor
+    queue, position, now, busy, settled = DeliveryQueue(0), 0, 0.0, list[QueuedEvent](), list[int]()
     keys: dict[int, str] = {}
     for act, number in acts:
         match act:
             case "offer":
                 position += 1
                 keys[sequence_of(position, 0)] = f"k{number}"
-                lane.offer(message(position), f"k{number}", 1)
+                queue.offer(message(position), f"k{number}", 1)
             case "take":
-                busy += lane.take_events(1 + number)
+                busy += queue.take_events(1 + number)
             case "settle" | "again" | "back" if busy:
                 entry = busy.pop(0)
                 if act == "settle":
-                    lane.complete(entry)
+                    queue.complete(entry)
                     settled.append(entry.sequence)
                 elif act == "again":
                     entry.first_attempt, entry.attempts = 1.0, entry.attempts + 1
-                    lane.schedule_retry(entry, now + number + 1)
+                    queue.schedule_retry(entry, now + number + 1)
                 else:
-                    lane.put_back(entry)
-                if act != "settle":  # what was taken together with it is one batch, which nobody sends in parts
+                    queue.put_back(entry)
+                if act != "settle":  # the other events of its key were in the same batch, so they return as well
                     for other in [other for other in busy if other.key == entry.key]:
                         busy.remove(other)
-                        lane.put_back(other)
+                        queue.put_back(other)
             case "due":
                 now += number
-                lane.release_due(now)
+                queue.release_due(now)
             case "crash":
-                lane, busy = _restored(lane, position, keys), []
-        assert all(sequence_of(below, 0) in settled for below in range(1, lane.cursor + 1))
+                queue, busy = _restored(queue, position, keys), []
+        assert all(sequence_of(below, 0) in settled for below in range(1, queue.cursor + 1))
         assert len({entry.key for entry in busy}) <= len(busy)
     for entry in busy:
-        lane.put_back(entry)
-    while lane.release_due(now + 100) or lane.is_ready:
-        [entry] = lane.take_events(1)
-        lane.complete(entry)
+        queue.put_back(entry)
+    while queue.release_due(now + 100) or queue.is_ready:
+        [entry] = queue.take_events(1)
+        queue.complete(entry)
         settled.append(entry.sequence)
     assert sorted(settled) == sorted(keys)
     for key in set(keys.values()):
@@ -213,10 +213,10 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
         assert own == sorted(own)
 
 
-def _restored(lane: DeliveryQueue, position: int, keys: dict[int, str]) -> DeliveryQueue:
-    """What another process makes of what is stored: it reads the log again behind that."""
-    fresh = DeliveryQueue(lane.cursor, lane.reach)
-    fresh.restore(list(lane.pending()))
+def _restored(queue: DeliveryQueue, position: int, keys: dict[int, str]) -> DeliveryQueue:
+    """The queue in another process: the stored events, and those of the log after them."""
+    fresh = DeliveryQueue(queue.cursor, queue.reach)
+    fresh.restore(list(queue.pending()))
     for number in range(1, position + 1):
         if sequence_of(number, 0) > fresh.read_up_to:
             fresh.offer(message(number), keys[sequence_of(number, 0)], 1)

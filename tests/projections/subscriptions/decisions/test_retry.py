@@ -1,4 +1,4 @@
-"""The table of outcomes, and the bucket that limits requests."""
+"""The next step after an outcome, the token bucket that limits requests, and sequences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = yaml.load((Path(__file__).parent / "retries.yaml").read_text(), yaml.CSaf
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['rule']}, {row['outcome']} {row.get('attempts', 1)}")
 def test_what_follows(row: dict[str, Any]) -> None:
-    # SUB-821, 8.3: see the table
+    # SUB-821, 8.3: see retries.yaml
     until = datetime.fromtimestamp(NOW + row["until"], UTC) if "until" in row else None
     outcome = Outcome(DeliveryResult(row["outcome"]), retry_at=until)
     retries = RetryPolicy.from_settings({"retry": row.get("retry")})
@@ -42,7 +42,7 @@ def test_what_follows(row: dict[str, Any]) -> None:
 
 @given(st.lists(st.floats(0, 120), min_size=1, max_size=200), st.integers(1, 600))
 def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> None:
-    # SUB-713: whatever the pauses between requests, no more of them than the rate, and a second's worth at once
+    # SUB-713: in any minute, the requests exceed the rate by a second's worth at most, whatever the pauses
     bucket, now, taken = TokenBucket.full(rate, NOW), NOW, []
     for pause in pauses:
         now += pause
@@ -54,7 +54,7 @@ def test_no_minute_has_more_than_its_rate(pauses: list[float], rate: int) -> Non
 
 
 def test_a_bucket_under_another_rate() -> None:
-    # SUB-711, 713: what was used up stays used up
+    # SUB-711, 713: another rate gives no used token back
     rate, most = UNVALIDATED_LIMIT
     bucket = TokenBucket.full(rate, NOW, most)
     for _ in range(20):
@@ -64,12 +64,12 @@ def test_a_bucket_under_another_rate() -> None:
     assert bucket.with_rate(60, NOW).seconds_until_token(NOW) == pytest.approx(1)
     assert bucket.seconds_until_token(NOW - 3600) == pytest.approx(
         6
-    )  # a clock that is set back brings nothing, and takes nothing
+    )  # a clock that was set back adds no token, and removes none
 
 
 @given(st.integers(1, 1 << 50), st.integers(0, 99), st.integers(1, 1 << 50), st.integers(0, 99))
 def test_sequences_sort_as_the_log(position: int, index: int, other: int, another: int) -> None:
-    # SUB-113: 20 digits, a dot, two digits; texts sort as positions do
+    # SUB-113: 20 digits, a dot, two digits; texts sort like positions
     one, two = sequence_of(position, index), sequence_of(other, another)
     assert (sequence_text(one) < sequence_text(two)) == ((position, index) < (other, another))
     assert parse_sequence(sequence_text(one)) == one

@@ -1,1 +1,1 @@
-"""What is stored of deliveries."""
+"""The stored state of deliveries."""

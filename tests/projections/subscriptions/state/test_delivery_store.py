@@ -1,4 +1,4 @@
-"""The state of deliveries is written beside whoever else writes to the file."""
+"""Delivery state is written while others write to the same file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 @contextmanager
 def busy(path: Path) -> Iterator[list[int]]:
-    """A file that somebody writes to, with a moment between two writes; how many there were."""
+    """Writes to a file at intervals, as another process would; yields the number of writes."""
     writes, over = [0], threading.Event()
 
     def write() -> None:
@@ -38,33 +38,33 @@ def busy(path: Path) -> Iterator[list[int]]:
 
 
 def test_imports_do_not_block_delivery_writes(tmp_path: Path) -> None:
-    # SUB-802: one import after the other, and cursors are written in between
+    # SUB-802: cursors are written between imports that follow each other closely
     path = tmp_path / "annals.db"
-    books = DeliveryStore(f"sqlite:///{path}")
+    store = DeliveryStore(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE cursor (position)")
     with busy(path) as writes:
         for number in range(10):
             time.sleep(0.12)
-            with books.writing() as db:
+            with store.writing() as db:
                 db.run("INSERT INTO cursor VALUES (?)", (number,))
         taken = writes[0]
-    books.close()
+    store.close()
     assert taken <= 30
 
 
 def test_patience_has_an_end(tmp_path: Path) -> None:
-    # SUB-805: a sign of life that cannot be given now is told from one that was
+    # SUB-805: a heartbeat that cannot be written in time is an error
     path = tmp_path / "annals.db"
-    books = DeliveryStore(f"sqlite:///{path}", lock_timeout=0.2)
+    store = DeliveryStore(f"sqlite:///{path}", lock_timeout=0.2)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
-        with pytest.raises(sqlite3.OperationalError, match="locked"), books.writing():
+        with pytest.raises(sqlite3.OperationalError, match="locked"), store.writing():
             pass
         assert 0.2 <= time.monotonic() - began < 5
         connection.execute("COMMIT")
-    with books.writing():
+    with store.writing():
         pass
-    books.close()
+    store.close()

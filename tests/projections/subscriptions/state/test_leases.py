@@ -34,7 +34,7 @@ def renew(leases: Leases, wanted: tuple[str, ...] = WANTED) -> set[str]:
 
 
 def rows(url: str, pair: LeaseTables) -> tuple[int, list[str]]:
-    """How many processes a pair of tables has, and the ids in it."""
+    """The number of processes in the tables of one kind, and the leased ids."""
     made = Store(url)
     try:
         with made.engine.connect() as connection:
@@ -46,7 +46,7 @@ def rows(url: str, pair: LeaseTables) -> tuple[int, list[str]]:
 
 
 def test_kinds_do_not_see_each_other(url: str) -> None:
-    """SUB-805: what one kind leases is free for the other, whatever its ids; neither lets the other's go."""
+    """SUB-805: both kinds can lease the same ids; neither releases the leases of the other."""
     assert (DELIVERIES.id, REPLICATION.id) == ("subscription", "link")
     delivering, following = Leases(url, 60, DELIVERIES), Leases(url, 60, REPLICATION)
     assert renew(delivering) == renew(following) == set(WANTED)
@@ -60,7 +60,7 @@ def test_kinds_do_not_see_each_other(url: str) -> None:
 
 @pytest.mark.parametrize("pair", [DELIVERIES, REPLICATION], ids=["deliveries", "replication"])
 def test_processes_of_a_kind_share(url: str, pair: LeaseTables) -> None:
-    """SUB-805: no lease has two holders; who ends leaves its own to the others."""
+    """SUB-805: no lease has two holders; a process that ends leaves its leases to the others."""
     first, second = Leases(url, 60, pair), Leases(url, 60, pair)
     assert renew(first) == set(WANTED)
     assert renew(second) == set()

@@ -1,1 +1,1 @@
-"""Tokens and the handshake of webhooks."""
+"""Token renewal and the webhook handshake."""

@@ -1,4 +1,4 @@
-"""Renewing tokens: what is asked, what is taken, and what never gets out."""
+"""Token renewal: requests, accepted answers, and secrets that are never exposed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], RenewedTokens]] = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_tokens(receiver: Receiver, name: str) -> None:
-    # SUB-307: a rotated refresh token comes along; numbers may be text
+    # SUB-307: a rotated refresh token is returned; numbers may be text
     given, expected = ANSWERS[name]
     assert renewed(receiver, JSONResponse(given)) == expected
 
@@ -86,7 +86,7 @@ FAILURES: dict[str, tuple[Response, str]] = {
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_failures(receiver: Receiver, name: str) -> None:
-    # SUB-307, SUB-303: no tokens, and nothing of the old ones in what is said about it
+    # SUB-307, SUB-303: a failure has no tokens, and its message does not contain the old one
     answer, code = FAILURES[name]
     found = renewed(receiver, answer)
     assert isinstance(found, RenewalFailure)
@@ -102,7 +102,7 @@ def test_renewed_tokens_for_deliveries(receiver: Receiver) -> None:
 
 
 def test_refused_token_endpoints_are_not_contacted(receiver: Receiver) -> None:
-    # SUB-901: the guard holds for endpoints too; SUB-306: without TLS a token stays on the machine
+    # SUB-901: the guard checks endpoints, too; SUB-306: without TLS, a token does not leave the machine
     receiver.got.clear()
     assert renewed(receiver, Response(), DestinationGuard()) == RenewalFailure("address", str(_refusal()))
     assert isinstance(run(TokenRenewal(LOCAL).renew("ftp://sink.test/", REFRESH)), RenewalFailure)

@@ -1,4 +1,4 @@
-"""The handshake of webhooks: what is asked, and what counts as consent."""
+"""The webhook handshake: the request, and what counts as consent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def validate(uri: str, rate: int | None = None, callback: str | None = None, sec
 
 
 def test_what_is_asked(receiver: Receiver) -> None:
-    # 7.1: OPTIONS to the very URI, with who asks; the rate and the callback where there are any
+    # 7.1: OPTIONS to the sink's URI, with the origin, and with the rate and the callback if they are given
     receiver.got.clear()
     validate(f"{receiver.url}hooks/a?b=c")
     validate(receiver.url, 120, "https://registry.example.com/-/subscriptions/s1/consent/x")
@@ -43,11 +43,11 @@ def test_what_is_asked(receiver: Receiver) -> None:
     assert plain.header("webhook-request-rate") is plain.header("webhook-request-callback") is None
     assert full.header("webhook-request-rate") == "120"
     assert full.header("webhook-request-callback") == "https://registry.example.com/-/subscriptions/s1/consent/x"
-    assert plain.header("authorization") is None  # it is no login
+    assert plain.header("authorization") is None  # the handshake sends no credential
 
 
 ALLOWED, RATE = "WebHook-Allowed-Origin", "WebHook-Allowed-Rate"
-#: The answer's status and headers, the rate that was asked for, and what that comes to: a rate, or nothing.
+#: The answer's status and headers, the requested rate, and the result; None for a refusal.
 ANSWERS: dict[str, tuple[int, dict[str, str], int | None, HandshakeResult | None]] = {
     "the origin": (200, {ALLOWED: ORIGIN, RATE: "100"}, None, HandshakeResult(True, 100)),
     "the origin in other letters": (200, {ALLOWED: ORIGIN.upper(), RATE: "100"}, None, HandshakeResult(True, 100)),
@@ -69,7 +69,7 @@ ANSWERS: dict[str, tuple[int, dict[str, str], int | None, HandshakeResult | None
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers(receiver: Receiver, name: str) -> None:
-    # SUB-711, 7.1: headers are consent, statuses are not
+    # SUB-711, 7.1: headers decide; of the statuses only 405 matters, as a refusal
     status, headers, rate, expected = ANSWERS[name]
     receiver.answers = [Response(status_code=status, headers=headers)]
     found = validate(receiver.url, rate)
@@ -80,7 +80,7 @@ def test_answers(receiver: Receiver, name: str) -> None:
 
 
 def test_no_answer() -> None:
-    # 7.1: a timeout is a refusal, and so is whatever else goes wrong; nobody is sent to where the guard says no
+    # 7.1: a timeout is a refusal, and so is every other failure; forbidden addresses are not contacted
     with listener(respond_with(stay=True)) as port:
         assert not validate(f"http://127.0.0.1:{port}/", seconds=0.3).is_allowed
     assert not validate(f"http://127.0.0.1:{port}/").is_allowed
@@ -95,7 +95,7 @@ def test_rates_that_are_none(text: str) -> None:
 
 
 def test_rates() -> None:
-    # SUB-714: a callback may say one as well
+    # SUB-714: a callback may contain one, too
     assert (parse_rate("*"), parse_rate(" 120 "), parse_rate("007")) == (None, 120, 7)
 
 

@@ -1,1 +1,1 @@
-"""Deliverers over a real store."""
+"""Deliverers on a real store."""

@@ -1,4 +1,4 @@
-"""Credentials, renewed tokens, consents and rates, over a real store."""
+"""Credentials, renewed tokens, consents and rates, on a real store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFRESH = TOKEN | {"credentialtype": "REFRESHTOKEN", "refreshtokenendpoint": "ht
 
 
 class SecretsInMemory:
-    """Secrets in memory: those of each subscription by name."""
+    """Secrets in memory, by name, for all subscriptions."""
 
     def __init__(self, **values: str) -> None:
         self.values = {f"sinkcredential.{name}": value for name, value in values.items()}
@@ -56,12 +56,12 @@ def tokens_of(rig: Rig) -> list[str]:
 
 
 def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
-    # SUB-307, 913: a minute before; the new one, and the new refresh token, take the places of the stored ones
-    asked: list[tuple[str, str]] = []
+    # SUB-307, 913: a minute before; the new token and the new refresh token replace the stored ones
+    renewals: list[tuple[str, str]] = []
 
     async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
-        asked.append((endpoint, refreshtoken))
-        return RenewedTokens(f"token{len(asked)}", START + 1000 * (len(asked) + 1), f"refresh{len(asked)}")
+        renewals.append((endpoint, refreshtoken))
+        return RenewedTokens(f"token{len(renewals)}", START + 1000 * (len(renewals) + 1), f"refresh{len(renewals)}")
 
     secrets = SecretsInMemory(accesstoken="token0", refreshtoken="refresh0")
     rig = Rig(sqlite_url, secrets=secrets, renew_tokens=renew)
@@ -81,13 +81,13 @@ def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
 
     run(deliver)
     assert tokens_of(rig) == ["token0", "token1", "token2", "token2"]
-    assert asked == [("https://tokens.example/", "refresh0"), ("https://tokens.example/", "refresh1")]
+    assert renewals == [("https://tokens.example/", "refresh0"), ("https://tokens.example/", "refresh1")]
     assert secrets.values["sinkcredential.refreshtoken"] == "refresh2"
     rig.close()
 
 
 def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
-    # SUB-307, 8.3: then the same event is sent again at once; one that is refused again waits, `unauthorized`
+    # SUB-307, 8.3: the event is sent again at once; if it is refused again, it waits, in state `unauthorized`
     renewed: list[str] = []
 
     async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
@@ -121,7 +121,7 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
 
 
 def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
-    # SUB-307, 308, 303: `credentialexpired`, nothing is attempted and nothing lost; a renewal is tried again later
+    # SUB-307, 308, 303: in state `credentialexpired` nothing is attempted or lost; the renewal is retried later
     works: list[RenewedTokens] = []
 
     async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
@@ -145,7 +145,7 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
 
 
 def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> None:
-    # SUB-308, 914: the same where the row of a secret is missing
+    # SUB-308, 914: the same if the secret is missing
     secrets = SecretsInMemory(accesstoken="t")
     rig = Rig(sqlite_url, secrets=secrets)
 
@@ -179,9 +179,9 @@ def test_stored_sink_responses_have_no_secrets(sqlite_url: str) -> None:
             await until(lambda: rig.letters())
 
     run(deliver)
-    for said in (rig.status()["lasterror"]["message"], rig.letters()[0]["message"]):
-        assert "no *** here" in said and "pass-marker" not in said
-        assert len(said) <= 1024
+    for message in (rig.status()["lasterror"]["message"], rig.letters()[0]["message"]):
+        assert "no *** here" in message and "pass-marker" not in message
+        assert len(message) <= 1024
     credential = rig.receiver.targets[0].credential
     assert credential is not None and (credential.identifier, credential.secret) == ("me", "pass-marker")
     rig.close()
@@ -195,7 +195,7 @@ class ConsentAnswer:
 
 
 class Handshakes:
-    """Answers in turn, the last one for ever."""
+    """A validator that gives its answers in turn, the last one for ever."""
 
     def __init__(self, *answers: ConsentAnswer) -> None:
         self.answers = list(answers)
@@ -220,7 +220,7 @@ def test_a_sink_is_asked_first(sqlite_url: str) -> None:
             # Two at once, then one each half of a second.
             assert 1.4 <= rig.clock.now - began <= 1.7
             await until(lambda: rig.status().get("lastsuccess"))
-        async with rig.delivering():  # the bucket is as empty as it was
+        async with rig.delivering():  # the bucket keeps its level
             began = rig.clock.now
             rig.groups("f", "g")
             await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 7)
@@ -234,7 +234,7 @@ def test_a_sink_is_asked_first(sqlite_url: str) -> None:
 
 
 def test_without_consent(sqlite_url: str) -> None:
-    # SUB-711, 712: `required` waits until it is asked again; `optional` sends few
+    # SUB-711, 712: with policy `required`, deliveries wait until consent is requested again and given
     handshakes = Handshakes(ConsentAnswer(False), ConsentAnswer(True))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
 
@@ -275,7 +275,7 @@ def test_few_without_consent(sqlite_url: str) -> None:
 
 
 def test_one_refusal_stops_nothing(sqlite_url: str) -> None:
-    # SUB-712: asked once a day; three refusals in a row take the consent back
+    # SUB-712: consent is requested once a day; three refusals in a row withdraw it
     handshakes = Handshakes(
         ConsentAnswer(True),
         ConsentAnswer(False),
@@ -302,7 +302,7 @@ def test_one_refusal_stops_nothing(sqlite_url: str) -> None:
 
 
 def test_consent_comes_later(store_url: str) -> None:
-    # SUB-714: a callback's secret is good once, for a day and for its own subscription
+    # SUB-714: a callback's secret is valid once, for a day, and for its own subscription
     handshakes = Handshakes(ConsentAnswer(False))
     rig = Rig(store_url, validator=handshakes, policy="required", build_callback=lambda id, secret: secret)
 
@@ -330,25 +330,25 @@ def test_consent_comes_later(store_url: str) -> None:
 
 
 def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None:
-    # SUB-714: it is written with what comes next, not forgotten
+    # SUB-714: it is stored with the next write, not lost
     rig = Rig(sqlite_url)
 
     async def deliver() -> None:
         rig.subscribe()
         async with rig.delivering() as deliverer:
-            line = await until(lambda: deliverer.workers.get("s"))
-            line.state.callbacks.append(("first", 1.0))
-            page = line.state_update()
-            line.state.callbacks.append(("second", 1.0))
-            line.mark_written(page)
-            assert (page.callbacks, line.state.callbacks) == ((("first", 1.0),), [("second", 1.0)])
+            worker = await until(lambda: deliverer.workers.get("s"))
+            worker.state.callbacks.append(("first", 1.0))
+            update = worker.state_update()
+            worker.state.callbacks.append(("second", 1.0))
+            worker.mark_written(update)
+            assert (update.callbacks, worker.state.callbacks) == ((("first", 1.0),), [("second", 1.0)])
 
     run(deliver)
     rig.close()
 
 
 def test_a_new_sink_needs_a_new_consent(sqlite_url: str) -> None:
-    # SUB-712: after a change of `sink`, and of nothing else
+    # SUB-712: a change of `sink` requires it, and no other change does
     handshakes = Handshakes(ConsentAnswer(True))
     rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
 

@@ -1,4 +1,4 @@
-"""Attempts: what became of each of the last ones, and how many there were in each hour (UI-111)."""
+"""The outcomes of the last attempts, and the number of attempts in each hour (UI-111)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def attempts(
 
 
 def counts(rig: Rig) -> list[dict[str, int]]:
-    """The hours, the newest first, each with the outcomes that it has."""
+    """The number of attempts by outcome, for each hour, the newest first."""
     return [
         {name: count for name, count in hour.items() if name != "time" and count} for hour in rig.deliveries.hours("s")
     ]
 
 
 def test_an_attempt_says_what_became_of_it(rig: Rig) -> None:
-    # UI-111: newest first, with the next attempt, and nothing that the sink said
+    # UI-111: newest first, with the time of the next attempt, without the sink's message
     outcomes = [RETRY, DELIVERED, REJECTED]
     rig.receiver.answer = lambda id, events: outcomes.pop(0)
 
@@ -75,7 +75,7 @@ def test_an_attempt_says_what_became_of_it(rig: Rig) -> None:
 
 
 def test_each_event_of_a_batch_has_its_attempts(rig: Rig) -> None:
-    # UI-111: a batch that is rejected is tried again in halves
+    # UI-111: a rejected batch is sent again in halves
     bad = {"/dirs/b"}
     rig.receiver.answer = lambda id, events: (
         REJECTED if bad & {str(event.get_subject()) for event in events} else DELIVERED
@@ -95,7 +95,7 @@ def test_each_event_of_a_batch_has_its_attempts(rig: Rig) -> None:
 
 
 def test_only_the_last_attempts_are_kept(rig: Rig) -> None:
-    # UI-111: a thousand of each subscription, for seven days; the hours count all
+    # UI-111: a thousand of each subscription, for seven days; the hourly numbers include all
     more = 40
 
     async def deliver() -> None:
@@ -114,7 +114,7 @@ def test_only_the_last_attempts_are_kept(rig: Rig) -> None:
 
 
 def test_counts_go_on_after_a_restart_and_in_the_next_hour(rig: Rig) -> None:
-    # UI-111: another process goes on with the numbers of the one before it
+    # UI-111: another process continues the numbers
     def has_arrived(number: int) -> bool:
         return len(rig.receiver.arrived["s"]) == number
 

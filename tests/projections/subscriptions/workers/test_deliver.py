@@ -1,4 +1,4 @@
-"""Deliveries over a real store: what arrives, in which order, what is retried, and what survives."""
+"""Deliveries on a real store: what arrives, in which order, what is retried, and what survives a restart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def failing(subject: str, *outcomes: Outcome) -> Callable[[str, Sequence[CloudEvent]], Outcome]:
-    """Answers about one subject with some outcomes in turn, the last one for ever; everything else arrives."""
+    """Gives the outcomes for one subject in turn, the last one for ever; all other events are delivered."""
     left = list(outcomes)
 
     def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
@@ -56,7 +56,7 @@ def failing(subject: str, *outcomes: Outcome) -> Callable[[str, Sequence[CloudEv
 
 
 def test_events_arrive_in_order(both: Rig) -> None:
-    # SUB-113, 803, 804: from the event after the creation on, in log order, each with its place in the log
+    # SUB-113, 803, 804: from the creation of the subscription on, in log order, with their sequences
     async def deliver() -> None:
         both.groups("before")
         both.subscribe()
@@ -72,7 +72,7 @@ def test_events_arrive_in_order(both: Rig) -> None:
 
 
 def test_a_subject_waits_and_others_do_not(both: Rig) -> None:
-    # SUB-811, 812, walk-through 2: the same id arrives in the end; `retrying`, then `active`
+    # SUB-811, 812, walk-through 2: retries have the same id; the state is `retrying`, then `active`
     both.receiver.answer = failing("/dirs/a", RETRY, RETRY, RETRY, DELIVERED)
 
     async def deliver() -> None:
@@ -98,7 +98,7 @@ def test_a_subject_waits_and_others_do_not(both: Rig) -> None:
     [("subject", ["/dirs/b", "/dirs/a"]), ("source", ["/dirs/a", "/dirs/b"]), ("none", ["/dirs/b", "/dirs/a"])],
 )
 def test_what_is_kept_in_order(rig: Rig, ordering: str, arrives: list[str]) -> None:
-    # SUB-811: by `source` everything waits for the first event
+    # SUB-811: with `source`, all events wait for the first one
     rig.receiver.answer = failing("/dirs/a", RETRY, DELIVERED)
 
     async def deliver() -> None:
@@ -112,7 +112,7 @@ def test_what_is_kept_in_order(rig: Rig, ordering: str, arrives: list[str]) -> N
 
 
 def test_a_retry_that_is_due_comes_before_what_happened_later(both: Rig) -> None:
-    # SUB-811, 812: the log's order holds among subjects where the sink takes one event at a time
+    # SUB-811, 812: if the sink takes one event at a time, subjects are also sent in log order
     busy = asyncio.Event()
     left = [RETRY, DELIVERED]
 
@@ -141,11 +141,11 @@ def test_a_retry_that_is_due_comes_before_what_happened_later(both: Rig) -> None
 
 
 def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
-    # SUB-812: beyond a thousand subjects that wait nothing new is attempted, and what is due is
+    # SUB-812: with more than a thousand waiting subjects, due events are attempted, new ones are not
     failed = set[str]()
 
     async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
-        await asyncio.sleep(0)  # so that several are on their way when there are a thousand
+        await asyncio.sleep(0)  # so that several attempts are running when a thousand subjects wait
         subject = str(events[0].get_subject())
         first = subject not in failed
         failed.add(subject)
@@ -168,7 +168,7 @@ def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
             both.clock.move(0.5)
             await until(lambda: both.receiver.subjects() == ["/dirs/a"])
             await asyncio.sleep(0.1)
-            # the one that was due, and a new one if exactly a thousand wait now
+            # the due event, and a new one if exactly a thousand subjects wait now
             assert 1 <= len(both.receiver.attempts["s"]) - attempts <= 2
             await advance_until(both.clock, lambda: len(both.receiver.arrived["s"]) == len(ids) + 1)
 
@@ -177,14 +177,14 @@ def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
 
 
 def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:
-    # SUB-821: neither the time of the next attempt nor their number is forgotten, whatever way the process ends
+    # SUB-821: the time of the next attempt and the number of attempts survive, also after a crash
     both.receiver.answer = failing("/dirs/a", RETRY)
     began = both.clock.now
 
     async def deliver(crash: bool) -> None:
         async with both.delivering(crash=crash):
             await until(lambda: both.status().get("nextattempt"))
-            await asyncio.sleep(0.3)  # written, once more than it has to be
+            await asyncio.sleep(0.3)  # time for two writes of the state
 
     async def whole() -> None:
         both.subscribe(retry={"maxattempts": 3, "initialdelay": 100, "multiplier": 2})
@@ -214,7 +214,7 @@ def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:
 
 
 def test_a_dead_letter_is_tried_again(both: Rig) -> None:
-    # SUB-831, 507: a fresh set of attempts; success removes it, and discarding does; both are said by the log
+    # SUB-831, 507: it gets a new set of attempts; success removes it, and so does discarding
     both.receiver.answer = failing("/dirs/a", REJECTED, REJECTED, DELIVERED)
 
     async def deliver() -> None:
@@ -237,14 +237,14 @@ def test_a_dead_letter_is_tried_again(both: Rig) -> None:
 
 
 def test_dead_letters_are_dropped_or_sent_to_another_sink(rig: Rig) -> None:
-    # SUB-832: with why they are dead; what that sink does not take is stored
+    # SUB-832: they carry the reason; those that the dead letter sink does not accept are stored
     letters = "https://letters.example/"
-    told: list[CloudEvent] = []
+    sent_letters: list[CloudEvent] = []
 
     def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
         if events[0].get_extension("dlreason") is None:
             return REJECTED
-        told.extend(events)
+        sent_letters.extend(events)
         return RETRY if events[0].get_subject() == "/dirs/b" else DELIVERED
 
     rig.receiver.answer = answer
@@ -265,11 +265,11 @@ def test_dead_letters_are_dropped_or_sent_to_another_sink(rig: Rig) -> None:
     assert [letter["event"]["subject"] for letter in rig.letters()] == ["/dirs/b"]
     assert rig.receiver.targets[-1].uri == letters
     extensions = ("dlreason", "dlattempts", "dlsubscription")
-    assert [told[0].get_extension(name) for name in extensions] == ["rejected", 1, "s"]
+    assert [sent_letters[0].get_extension(name) for name in extensions] == ["rejected", 1, "s"]
 
 
 def test_pause_and_resume(both: Rig) -> None:
-    # SUB-833, walk-through 4: nothing is attempted after a pause was recorded; what came meanwhile arrives in order
+    # SUB-833, walk-through 4: no attempt starts once a pause is recorded; events of the pause arrive in order
     async def deliver() -> None:
         both.subscribe()
         async with both.delivering():
@@ -291,7 +291,7 @@ def test_pause_and_resume(both: Rig) -> None:
 
 
 def test_a_pause_that_was_answered_holds(rig: Rig) -> None:
-    # SUB-833, 504: an attempt that is about to start knows of every commit that this process has answered
+    # SUB-833, 504: before an attempt starts, every commit that this process has answered is applied
     started: list[int] = []
     gate = asyncio.Event()
 
@@ -317,7 +317,7 @@ def test_a_pause_that_was_answered_holds(rig: Rig) -> None:
 
 
 def test_deleting_ends_deliveries_and_forgets(both: Rig) -> None:
-    # SUB-504: undelivered events, dead letters and everything else in the tables are gone
+    # SUB-504: undelivered events, dead letters and everything else in the tables are deleted
     both.receiver.answer = lambda id, events: REJECTED if events[0].get_subject() == "/dirs/a" else RETRY
 
     async def deliver() -> None:
@@ -353,7 +353,7 @@ def _rows(rig: Rig) -> list[tuple[Any, ...]]:
 
 
 def test_an_update_applies_to_what_was_not_attempted(rig: Rig) -> None:
-    # SUB-804, 502: what is behind a waiting event is matched anew; the waiting one was attempted and goes on
+    # SUB-804, 502: events behind a waiting one are matched again; the waiting one was attempted, so it is still sent
     rig.receiver.answer = failing("/dirs/a", RETRY, DELIVERED)
 
     async def deliver() -> None:
@@ -370,7 +370,7 @@ def test_an_update_applies_to_what_was_not_attempted(rig: Rig) -> None:
 
 
 def test_filters_are_compiled_once(rig: Rig) -> None:
-    # SUB-411: by an update, and neither by events nor by actions
+    # SUB-411: an update compiles them; events and actions do not
     async def deliver() -> None:
         rig.subscribe(filters=[{"sql": "subject LIKE '/dirs/%'"}])
         async with rig.delivering() as deliverer:
@@ -390,7 +390,7 @@ def test_filters_are_compiled_once(rig: Rig) -> None:
 
 
 def test_another_start_moves_the_cursor(rig: Rig) -> None:
-    # SUB-502: it is kept by other updates
+    # SUB-502: other updates do not move it
     async def deliver() -> None:
         rig.groups("a", "b")
         rig.subscribe()
@@ -406,7 +406,7 @@ def test_another_start_moves_the_cursor(rig: Rig) -> None:
 
 
 def test_replays(both: Rig) -> None:
-    # SUB-834, 114: the range again, with the same ids and times and the filters of now; live events come after it
+    # SUB-834, 114: the range is sent again, with the same ids and times and the current filters; live events follow
     def facts(events: Sequence[CloudEvent]) -> list[Any]:
         return [(event.get_id(), event.get_time(), event.get_extension("sequence")) for event in events]
 
@@ -430,7 +430,7 @@ def test_replays(both: Rig) -> None:
 
 
 def test_a_replay_goes_on_after_a_crash(rig: Rig) -> None:
-    # SUB-834, 801: while it runs, live events wait unless it is parallel; the status tells of it
+    # SUB-834, 801: live events wait until the replay has ended; the status shows its position
     rig.receiver.answer = failing("/dirs/b", RETRY)
 
     async def whole() -> None:
@@ -452,7 +452,7 @@ def test_a_replay_goes_on_after_a_crash(rig: Rig) -> None:
 
 
 def test_a_parallel_replay_does_not_hold_up_what_happens(rig: Rig) -> None:
-    # SUB-834: `parallel`
+    # SUB-834: with `parallel`, live events do not wait
     rig.receiver.answer = failing("/dirs/a", RETRY)
 
     async def deliver() -> None:
@@ -515,7 +515,7 @@ def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
 
 
 def test_fifty_dead_letters_in_a_row_suspend(rig: Rig) -> None:
-    # SUB-822: the log keeps what comes; `resume` goes on from the cursor
+    # SUB-822: new events stay in the log; `resume` continues at the cursor
     rig.receiver.answer = lambda id, events: REJECTED
     rig.receiver.concurrency = 1
 
@@ -548,7 +548,7 @@ def test_three_days_without_success_suspend(rig: Rig) -> None:
 
 
 def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None:
-    # SUB-811, 801: what follows an event that is given up waits until that is known for good, crash or not
+    # SUB-811, 801: events after one that was given up wait until that is stored, even across a crash
     both.receiver.answer = failing("/dirs/a", REJECTED, DELIVERED)
     both.write = 3600.0
 
@@ -569,8 +569,8 @@ def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None
 
 
 def test_a_hot_subject_blocks_no_other(rig: Rig) -> None:
-    # SUB-811, 806: thousands of events of one subject behind a sink that is slow for it; all else arrives meanwhile,
-    # the status tells of them, few of them are in memory, and in the end they have come in order
+    # SUB-811, 806: thousands of events of one subject wait for a sink that is slow for it. All other events arrive, the
+    # status counts the waiting ones, few of them are in memory, and finally they arrive in order.
     hot, gate = 9_000, asyncio.Event()
 
     async def slowly() -> Outcome:
@@ -604,7 +604,7 @@ def test_a_hot_subject_blocks_no_other(rig: Rig) -> None:
 
 
 def test_batches(rig: Rig) -> None:
-    # SUB-706: in sequence order, as many as may go together; one that cannot go is found by halving (8.3)
+    # SUB-706: in sequence order, as many as allowed; halving finds an event that is rejected (8.3)
     bad = {"/dirs/g3"}
 
     def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
@@ -625,7 +625,7 @@ def test_batches(rig: Rig) -> None:
 
 
 def test_a_batch_waits_for_more(rig: Rig) -> None:
-    # `maxbatchwait`: what is there after that time goes, however few
+    # `maxbatchwait`: after that time, a batch is sent even if it is not full
     async def deliver() -> None:
         rig.subscribe(contentmode="batched", maxbatchsize=100, maxbatchwait=5000)
         async with rig.delivering():
@@ -642,7 +642,7 @@ def test_a_batch_waits_for_more(rig: Rig) -> None:
 
 
 def test_only_what_the_owner_may_read(sqlite_url: str) -> None:
-    # SUB-911: at the time of each attempt
+    # SUB-911: access is checked before each attempt
     allowed = {"/dirs/a", "/dirs/b"}
     rig = Rig(sqlite_url, may_read=lambda subscription, subject: subscription.owner == "o" and subject in allowed)
     rig.receiver.answer = failing("/dirs/b", RETRY, DELIVERED)
@@ -661,7 +661,7 @@ def test_only_what_the_owner_may_read(sqlite_url: str) -> None:
 
 
 def test_a_clock_that_is_set_back(rig: Rig) -> None:
-    # SUB-801: retries come later then, and nothing else happens
+    # SUB-801: retries are later, and nothing else changes
     rig.receiver.answer = failing("/dirs/a", RETRY, DELIVERED)
 
     async def deliver() -> None:
@@ -684,7 +684,7 @@ def test_a_clock_that_is_set_back(rig: Rig) -> None:
 def test_a_state_of_another_log_counts_as_none(
     both: Rig, caplog: pytest.LogCaptureFixture, beyond: str, ahead: int
 ) -> None:
-    # SUB-801, 802: a position that the log has not come to is believed of nobody, or events until then were lost
+    # SUB-801, 802: a state with a position beyond the log is ignored, because it would skip events
     async def deliver() -> None:
         async with both.delivering():
             last = both.groups("a", "b")
@@ -709,5 +709,5 @@ def test_a_state_of_another_log_counts_as_none(
     both.receiver.arrived.clear()
     run(again)
     assert both.receiver.subjects() == ["/dirs/a", "/dirs/b", "/dirs/c"]
-    said = [record.getMessage() for record in caplog.records if "its deliveries begin again" in record.getMessage()]
-    assert len(said) == 1 and "beyond the end of the log" in said[0]
+    reported = [record.getMessage() for record in caplog.records if "its deliveries begin again" in record.getMessage()]
+    assert len(reported) == 1 and "beyond the end of the log" in reported[0]

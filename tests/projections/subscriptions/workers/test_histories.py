@@ -21,13 +21,13 @@ from tests.support.examples import examples
 
 FEW = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
-#: What a sink says about an attempt; `late` is an acknowledgement that takes its time.
+#: Answers of a sink to an attempt; `late` is a slow acknowledgement.
 SAYS = ("delivered", "delivered", "delivered", "late", "retry", "retry", "later", "rejected", "unauthorized", "gone")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A deliverer that lives for a while: what happens in the log, what sinks say, and how it ends."""
+    """One run of a deliverer. groups: interactions; says: the sink's answers; asked: an action; crash: how it ends."""
 
     groups: tuple[tuple[str, ...], ...]
     says: tuple[str, ...]
@@ -51,7 +51,7 @@ RUNS = st.lists(
 
 
 class Sinks:
-    """Says what is written for it, in turn, and then takes everything. It keeps what it was sent."""
+    """A sink that gives the answers in `says` in turn, and then accepts everything. sent: all events it was sent."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
@@ -67,12 +67,12 @@ class Sinks:
         for subject in subjects:
             self.running[subject] += 1
         try:
-            return await self._said(self.says.pop(0) if self.says else "delivered")
+            return await self._outcome(self.says.pop(0) if self.says else "delivered")
         finally:
             for subject in subjects:
                 self.running[subject] -= 1
 
-    async def _said(self, what: str) -> Outcome:
+    async def _outcome(self, what: str) -> Outcome:
         match what:
             case "late":
                 await asyncio.sleep(0.02)
@@ -87,22 +87,22 @@ class Sinks:
 @FEW
 @given(RUNS, st.sampled_from(("subject", "source")), st.sampled_from(("structured", "batched")), st.booleans())
 def test_nothing_is_lost(runs: list[Run], ordering: str, mode: str, soon: bool) -> None:
-    # SUB-801, 802, 811, 812, 833: each event from the start on arrives or is a dead letter, however runs end
+    # SUB-801, 802, 811, 812, 833: each event from the start on arrives or is a dead letter, however the runs end
     with TemporaryDirectory() as folder:
         rig = Rig(f"sqlite:///{Path(folder) / 'annals.db'}")
-        rig.write = 0.001 if soon else 0.1  # what a crash finds written
+        rig.write = 0.001 if soon else 0.1  # seconds between writes; a crash loses what is not written
         sinks = Sinks(rig)
         rig.receiver.answer = sinks.answer
-        settled: dict[str, Any] = {"maxbatchsize": 3, "maxbatchwait": 100} if mode == "batched" else {}
-        rig.subscribe(ordering=ordering, contentmode=mode, **settled)
+        batching: dict[str, Any] = {"maxbatchsize": 3, "maxbatchwait": 100} if mode == "batched" else {}
+        rig.subscribe(ordering=ordering, contentmode=mode, **batching)
         try:
-            asyncio.run(_whole(rig, sinks, runs, {"ordering": ordering, "contentmode": mode, **settled}))
+            asyncio.run(_run_all(rig, sinks, runs, {"ordering": ordering, "contentmode": mode, **batching}))
             _check(rig, sinks)
         finally:
             rig.close()
 
 
-async def _whole(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, Any]) -> None:
+async def _run_all(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, Any]) -> None:
     for run in runs:
         sinks.says = list(run.says)
         async with rig.delivering(crash=run.crash):
@@ -127,16 +127,16 @@ async def _whole(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, Any
 
 
 def _check(rig: Rig, sinks: Sinks) -> None:
-    wanted = [event for event in _told(rig) if event["subject"] is not None]
+    wanted = [event for event in _expected_events(rig) if event["subject"] is not None]
     arrived = rig.receiver.arrived["s"]
     sequences = {str(event.get_extension("sequence")) for event in arrived}
     dead = {letter["sequence"] for letter in rig.letters()}
     assert sequences | dead == {event["sequence"] for event in wanted}
-    # The same event has the same id, and another one another.
+    # The same event has the same id, and different events have different ids.
     ids = {(str(event.get_extension("sequence")), event.get_id()) for event in sinks.sent}
     assert len(ids) == len({sequence for sequence, _ in ids}) == len({id for _, id in ids})
     assert not sinks.overlaps
-    # First arrivals of a subject come in the order of the log, dead letters and replays left out.
+    # First arrivals of a subject are in log order, except for dead letters and replays.
     first: dict[str, list[str]] = defaultdict(list)
     for event in arrived:
         sequence, subject = str(event.get_extension("sequence")), str(event.get_subject())
@@ -145,8 +145,8 @@ def _check(rig: Rig, sinks: Sinks) -> None:
     assert all(found == sorted(found) for found in first.values())
 
 
-def _told(rig: Rig) -> list[dict[str, Any]]:
-    """What the log comes to from the start of the subscription on."""
+def _expected_events(rig: Rig) -> list[dict[str, Any]]:
+    """The attributes of all messages after the subscription's creation."""
     from annals.projections.database.connections import connect
     from annals.projections.log.reader import Log
     from annals.projections.subscriptions.event_messages import EventMessageReader
@@ -156,8 +156,8 @@ def _told(rig: Rig) -> list[dict[str, Any]]:
     try:
         feed, after, found = EventMessageReader(lambda: Log(reader), FAMILIES), 1, []
         while after < rig.position:
-            after, told = feed.read_chunk(after, rig.position)
-            found += [dict(each.attributes) for each in told]
+            after, messages = feed.read_chunk(after, rig.position)
+            found += [dict(each.attributes) for each in messages]
         return found
     finally:
         reader.close()

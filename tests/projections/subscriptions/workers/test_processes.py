@@ -53,7 +53,7 @@ def child(rig: Rig, sign: int = signal.SIGKILL) -> Iterator[subprocess.Popen[byt
 @pytest.mark.long
 @pytest.mark.timeout(240)
 def test_none_of_ten_thousand_is_lost(rig: Rig, receiver: Webhooks) -> None:
-    # SUB-801, walk-through 3: killed again and again while requests are under way; a repeat has its source and id
+    # SUB-801, walk-through 3: killed several times during requests; a repeated event has the same source and id
     rig.subscribe(sink=f"{receiver.url}/s")
     wanted = 10_000
     for start in range(0, wanted, 250):
@@ -79,11 +79,11 @@ def test_none_of_ten_thousand_is_lost(rig: Rig, receiver: Webhooks) -> None:
 
 
 def test_another_process_takes_over_after_a_crash(rig: Rig, receiver: Webhooks) -> None:
-    # SUB-805: of two processes one sends each event; after a crash the other goes on when the lease has run out
+    # SUB-805: one of two processes sends each event; after a crash the other continues when the lease has expired
     for name in "abcdefgh":
         rig.subscribe(name, sink=f"{receiver.url}/{name}")
     with child(rig, signal.SIGKILL) as first, child(rig):
-        until(lambda: len(_holders(rig)) == 2)  # they share
+        until(lambda: len(_holders(rig)) == 2)  # they share the subscriptions
         rig.groups(*(f"g{number}" for number in range(50)))
         until(lambda: all(len(_ids(receiver, name)) == 50 for name in "abcdefgh"))
         time.sleep(0.5)
@@ -93,14 +93,14 @@ def test_another_process_takes_over_after_a_crash(rig: Rig, receiver: Webhooks) 
         killed = time.monotonic()
         rig.groups("after")
         until(lambda: all(len(_ids(receiver, name)) == 51 for name in "abcdefgh"))
-        # The product's own lease is ten seconds, so this takes it less than fifteen.
+        # With the product's own lease of ten seconds, this takes less than fifteen.
         assert time.monotonic() - killed < LEASE + 4
-    # Nothing that had been acknowledged, and written, was sent again by the other one.
+    # The other process repeated no event whose acknowledgement had been stored.
     assert all(len(receiver.events(f"/{name}")) <= before[name] + 2 for name in "abcdefgh")
 
 
 def _ids(receiver: Webhooks, name: str) -> set[str]:
-    # One that was held up for longer than its lease may send an event again that the other one has sent.
+    # A process that was delayed for longer than its lease may repeat an event that the other one has sent.
     return {event["id"] for event in receiver.events(f"/{name}")}
 
 

@@ -1,6 +1,6 @@
 """Confluent's client for Python, with a broker between producer and consumer: `confluent_python.py URL BROKER`.
 
-Prints what it sees as JSON. It runs in an environment of its own, which has the client with all its extras.
+Prints the results as JSON. It runs in its own environment, which has the client with all extras.
 """
 
 # mypy: ignore-errors
@@ -41,7 +41,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 from google.type import money_pb2
 
 URL, BROKER = sys.argv[1:]
-#: What topics begin with at the broker, which other runs use too. Subjects are named without it.
+#: The prefix of topics at the broker, which other runs share. Names of subjects do not have it.
 RUN = f"{uuid.uuid4()}-"
 ADDRESS = {"type": "record", "name": "Address", "namespace": "shop", "fields": [{"name": "city", "type": "string"}]}
 ORDER = {
@@ -70,7 +70,7 @@ def main():
 
 
 def through_kafka(topic, value, serializer, deserializer):
-    """What a consumer gets of a value, and the headers and bytes of the record."""
+    """Sends a value through Kafka. Returns the received value, and the headers and bytes of the record."""
     headers = {}
     data = serializer(value, SerializationContext(topic, MessageField.VALUE, headers))
     producer = Producer({"bootstrap.servers": BROKER})
@@ -87,7 +87,7 @@ def through_kafka(topic, value, serializer, deserializer):
 
 
 def avro(client):
-    """A referenced schema, found by its text and not registered; the id in the record is the registered one."""
+    """The serializer finds a registered schema with a reference by its text; the record has the registered id."""
     client.register_schema("address", Schema(json.dumps(ADDRESS), "AVRO"))
     schema = Schema(json.dumps(ORDER), "AVRO", [SchemaReference("shop.Address", "address", 1)])
     id = client.register_schema("avro-value", schema)
@@ -104,7 +104,7 @@ def avro(client):
 
 
 def registering_avro(client):
-    """The serializer registers its schema, once."""
+    """The serializer registers its schema once."""
     serializer = AvroSerializer(client, json.dumps(PLAIN))
     context = SerializationContext("registering", MessageField.VALUE)
     data = [serializer({"id": number}, context) for number in (1, 2)]
@@ -113,7 +113,7 @@ def registering_avro(client):
 
 
 def json_schema(client):
-    """Both schemas are registered; the serializer takes the latest version, and refuses what does not fit it."""
+    """The serializer uses the latest registered version, and refuses a value that does not match it."""
     client.register_schema("customer", Schema(json.dumps(CUSTOMER), "JSON"))
     schema = Schema(json.dumps(SALE), "JSON", [SchemaReference("customer.json", "customer", 1)])
     client.register_schema("json-value", schema)
@@ -125,7 +125,7 @@ def json_schema(client):
 
 
 def message_class():
-    """A message of a file that imports one of its own, one of the compiler's, and one of Google's common types."""
+    """A message class whose file imports a file of its package, one of the compiler, and a common type of Google."""
     address = descriptor_pb2.FileDescriptorProto(name="shop/address.proto", package="shop", syntax="proto3")
     address.message_type.add(name="Address").field.add(name="city", number=1, label=1, type=9, json_name="city")
     imports = ["shop/address.proto", "google/protobuf/timestamp.proto", "google/type/money.proto"]
@@ -145,13 +145,13 @@ def message_class():
 
 
 def filled(order):
-    made = order()
-    made.to.city, made.at.seconds, made.price.units = "London", 5, 3
-    return made
+    message = order()
+    message.to.city, message.at.seconds, message.price.units = "London", 5, 3
+    return message
 
 
 def protobuf(client):
-    """The serializer registers the imported files first; those that every registry knows need no reference."""
+    """The serializer registers imported files first; the well-known files get no reference."""
     order = message_class()
     serializer = ProtobufSerializer(order, client, conf={"skip.known.types": True})
     deserializer = ProtobufDeserializer(order, schema_registry_client=client)
@@ -162,7 +162,7 @@ def protobuf(client):
 
 
 def protobuf_of_every_import(client):
-    """With this setting Google's files are registered as well."""
+    """Without `skip.known.types`, Google's files are registered too."""
     order = message_class()
     serializer = ProtobufSerializer(order, client, conf={"skip.known.types": False})
     data = serializer(filled(order), SerializationContext("every", MessageField.VALUE))
@@ -174,18 +174,18 @@ def protobuf_of_every_import(client):
 
 
 def guid_in_headers(client):
-    """The record is the plain value; a header has the guid, by which another client finds the schema."""
+    """The record has only the value; a header has the guid, by which another client finds the schema."""
     client.register_schema("headers-value", Schema(json.dumps(PLAIN), "AVRO"))
     conf = {**LATEST, "schema.id.serializer": header_schema_id_serializer}
     serializer = AvroSerializer(client, json.dumps(PLAIN), conf=conf)
     other = AvroDeserializer(SchemaRegistryClient({"url": URL}))
-    # The deserializer refuses values below six bytes, with an id in headers as well.
+    # The deserializer refuses values below six bytes, even if the id is in a header.
     found, headers, data = through_kafka("headers", {"id": 2**62}, serializer, other)
     return [found == {"id": 2**62}, sorted(headers), len(data)]
 
 
 def domain_rules(client):
-    """CEL rules that the client runs: one refuses a value, one changes a field on the way out."""
+    """A CEL rule that the client runs before it writes refuses a value."""
     order_rule = Rule(
         "positive", None, RuleKind.CONDITION, RuleMode.WRITE, "CEL", None, None, "message.id > 0", None, None, False
     )
@@ -194,12 +194,12 @@ def domain_rules(client):
     serializer = AvroSerializer(client, json.dumps(PLAIN), conf=LATEST)
     found, _, _ = through_kafka("rules", {"id": 1}, serializer, AvroDeserializer(client))
     wrong = refusal(lambda: serializer({"id": 0}, SerializationContext("rules", MessageField.VALUE)))
-    kept = client.get_latest_version("rules-value").schema.rule_set.domain_rules[0]
-    return [found, wrong, [kept.name, kept.expr, str(kept.mode)]]
+    stored = client.get_latest_version("rules-value").schema.rule_set.domain_rules[0]
+    return [found, wrong, [stored.name, stored.expr, str(stored.mode)]]
 
 
 def migration_rules(client):
-    """JSONata rules that the client runs between two major versions of a subject, which its metadata tells apart."""
+    """A JSONata rule that the client runs between two major versions of a subject, which differ in their metadata."""
     client.set_config("migrated-value", ServerConfig(ConfigCompatibilityLevel.BACKWARD, compatibility_group="major"))
 
     def version(major, field, rules=None):
@@ -221,7 +221,7 @@ def migration_rules(client):
 
 
 def management(client):
-    """Most of the other calls, with the numbers of errors."""
+    """Most of the other calls, with their error codes."""
     text = json.dumps(PLAIN)
     wider = text.replace("]", ', {"name": "note", "type": "string"}]')
     registered = client.register_schema_full_response("managed", Schema(text, "AVRO"))
@@ -265,7 +265,7 @@ async def asynchronous():
 
 
 def refusal(call):
-    """The number of an error of the registry's, or the name of the client's."""
+    """The code of an error of the registry, or the class of an error of the client."""
     try:
         call()
     except SchemaRegistryError as error:

@@ -1,11 +1,11 @@
-"""Runs Karapace's own integration tests of the HTTP API against this registry, and prints what passes and what fails.
+"""Runs Karapace's own integration tests of the HTTP API against this registry, and prints the results.
 
     python -m tests.api.compat.confluent.karapace CHECKOUT --python PYTHON [PYTEST_ARGUMENT ...]
 
-CHECKOUT is a clone of Karapace's repository, PYTHON an interpreter whose environment has what its tests import
-(`requirements/requirements-dev.txt`; `avro` from PyPI serves, and the package itself need not be installed). Nothing is
-fetched. Each test gets a registry without schemas. A failure that `decisions.yaml` names is a decision of this project;
-the exit code is 1 where fewer than 97 % of the other tests pass, or a named test passes.
+CHECKOUT is a clone of Karapace's repository. PYTHON is an interpreter whose environment has the packages that its tests
+import (`requirements/requirements-dev.txt`; `avro` from PyPI is sufficient, and Karapace need not be installed). The
+script downloads nothing. Each test gets a registry without schemas. A failure of a test in `decisions.yaml` is a
+decision of this project. The exit code is 1 if fewer than 97 % of the other tests pass, or if a named test passes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEEDED_SHARE: Final = 0.97
 
 
 class Outcome(NamedTuple):
-    """What became of one test. name: module and test with its parameters. message: why it failed; else empty."""
+    """The outcome of one test. name: module and test with its parameters. message: why it failed, or empty."""
 
     name: str
     is_passed: bool
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def new_registries(place: Path) -> Iterator[str]:
-    """A URL that answers with the address of a new registry's own port; the one before it is stopped."""
+    """A URL that starts a new registry at each request, returns its address, and stops the previous registry."""
     running = ExitStack()
 
     class Control(BaseHTTPRequestHandler):
@@ -71,7 +71,7 @@ def new_registries(place: Path) -> Iterator[str]:
             self.wfile.write(address.encode())
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Nothing: pytest shows which test runs."""
+            """Logs nothing: pytest prints the running test."""
 
     server = HTTPServer(("127.0.0.1", 0), Control)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -84,11 +84,11 @@ def new_registries(place: Path) -> Iterator[str]:
 
 
 def run_tests(checkout: Path, python: Path, control: str, others: Sequence[str], place: Path) -> list[Outcome]:
-    """What became of each test. pytest shows its progress meanwhile."""
+    """The outcome of each test. pytest prints its progress."""
     written = place / "outcomes.xml"
     modules = [f"tests/integration/test_{name}.py" for name in MODULES]
     unused = ("--registry-url", "http://127.0.0.1:9", "--kafka-bootstrap-servers", "127.0.0.1:9")
-    # Their own options would start several workers, and a registry of each at once.
+    # Karapace's own options would start several workers, which would need a registry each.
     options = ("-q", "-o", "addopts=", "--import-mode=importlib", "--tb=no", "--no-summary", "--junitxml", str(written))
     call = [str(python), "-m", "pytest", "-p", "karapace_plugin", *options, *unused, *modules, *others]
     path = os.pathsep.join([str(checkout / "src"), str(HERE)])
@@ -110,7 +110,7 @@ def _message(failures: Sequence[ElementTree.Element]) -> str:
 
 
 def report(outcomes: Sequence[Outcome], decisions: dict[str, list[str]]) -> int:
-    """Prints the counts and every failure. Returns the exit code. decisions: by reason, the tests that it is about."""
+    """Prints the counts and every failure. Returns the exit code. decisions: from reasons to names of tests."""
     reasons = {test: reason for reason, tests in decisions.items() for test in tests}
     decided = [(outcome, reason) for outcome in outcomes if (reason := _reason(outcome, reasons))]
     others = [outcome for outcome in outcomes if not _reason(outcome, reasons)]
@@ -127,7 +127,7 @@ def report(outcomes: Sequence[Outcome], decisions: dict[str, list[str]]) -> int:
 
 
 def _reason(outcome: Outcome, reasons: dict[str, str]) -> str:
-    """The decision that a test is about, which names it, it with all parameters, or `test[*end]`; else empty."""
+    """The reason in `decisions.yaml` for a test, or empty: by its name, without parameters, or by `test[*end]`."""
     test, _, parameters = outcome.name.partition("[")
     found = reasons.get(outcome.name) or reasons.get(test)
     ends = (reason for name, reason in reasons.items() if name.startswith(f"{test}[*") and _ends(parameters, name))

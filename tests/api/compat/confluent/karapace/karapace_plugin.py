@@ -1,8 +1,7 @@
-"""Loaded by pytest into Karapace's own tests: each test gets a registry without schemas, and none waits for Kafka.
+"""A pytest plugin for Karapace's own tests: each test gets a registry without schemas, and no test waits for Kafka.
 
-The tests that run here send HTTP requests and nothing else. What their modules import for Karapace's own server, a
-library in Go and a connection to Kafka, is not used; this file has their places. Nothing here stands for a part of the
-registry.
+The selected tests only send HTTP requests. Their modules also import parts of Karapace's own server, a Go library and a
+Kafka connection, which they do not use; this file replaces these parts with stubs. It replaces no part of the registry.
 """
 
 import os
@@ -26,16 +25,16 @@ sys.modules.setdefault(_GO_LIBRARY, _Unused(_GO_LIBRARY))
 
 
 async def _ready(client: object) -> None:
-    """In place of waiting for Karapace's own path `/master_available`."""
+    """Replaces the wait for Karapace's own path `/master_available`."""
 
 
 def _no_kafka(*_: object) -> None:
-    """In place of waiting for Kafka."""
+    """Replaces the wait for Kafka."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_plugin_registered(plugin: object) -> None:
-    """Replaces, in the module of the fixtures, what waits for other servers."""
+    """Replaces the functions of the fixture module that wait for other servers."""
     for name, replacement in (("repeat_until_master_is_available", _ready), ("wait_for_kafka", _no_kafka)):
         if hasattr(plugin, name):
             setattr(plugin, name, replacement)
@@ -43,6 +42,6 @@ def pytest_plugin_registered(plugin: object) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Asks the script for the address of a new registry, as Karapace's own run starts one with each test."""
+    """Requests the address of a new registry from the script, because each test needs a registry without schemas."""
     with urllib.request.urlopen(os.environ["NEW_REGISTRY"]) as answer:
         item.config.option.registry_url = answer.read().decode()

@@ -1,4 +1,4 @@
-"""An AMQP peer on rhea, which is independent of Proton and gives the outcomes that no broker gives."""
+"""An AMQP peer on rhea, which is independent of Proton and can give the outcomes that brokers do not give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCRIPT: Final = Path(__file__).with_name("peer.js")
 
 
 class Peer:
-    """port: where it listens. process: for those who want to see it fall silent."""
+    """A running peer. port: where it listens. process: so that tests can suspend it."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -34,18 +34,18 @@ class Peer:
         self.port: int = self.next("port")
 
     def next(self, what: str, seconds: float = 10.0) -> Any:
-        """What it tells next of some kind, others left out. Raises: queue.Empty."""
+        """The value of the next line of one kind; skips the other lines. Raises: queue.Empty."""
         return self.line(what, seconds)[what]
 
     def line(self, what: str, seconds: float = 10.0) -> dict[str, Any]:
-        """The same with all that it says beside it."""
+        """The next line of one kind, as a whole. Raises: queue.Empty."""
         end = time.monotonic() + seconds
         while what not in (line := self._said.get(timeout=max(0.0, end - time.monotonic()))):
             pass
         return line
 
     def unsolicited_lines(self) -> list[dict[str, Any]]:
-        """All that it has told and nobody asked for."""
+        """All lines that were not read yet."""
         time.sleep(0.2)
         lines = []
         while not self._said.empty():
@@ -53,7 +53,7 @@ class Peer:
         return lines
 
     def target(self, address: str, **given: Any) -> SinkTarget:
-        """A target that does what an address says. given: fields of a Target, and settings."""
+        """A target whose address says what the peer does. given: fields of a SinkTarget, and settings."""
         known = {"contentmode": "structured", "credential": GOOD, "seconds": 5.0}
         fields = {name: given.pop(name, value) for name, value in known.items()}
         return amqp.target(HOST, self.port, address, scheme="amqp", settings=given, **fields)
@@ -66,7 +66,7 @@ class Peer:
 
 @contextmanager
 def peer(host: str = "127.0.0.1", silence: int = 0) -> Iterator[Peer]:
-    """A peer. silence: milliseconds of it that the peer bears. Skips the test where it cannot be had."""
+    """A running peer. silence: its idle timeout in milliseconds, 0 for none. Skips the test if there is no node."""
     node, home = shutil.which("node"), packages("rhea@3.0.3")
     if node is None:
         pytest.skip("no node: apt-get install nodejs, or put node on PATH")

@@ -1,4 +1,4 @@
-"""The AMQP sink against a peer that does as it is told: outcomes, settings, and what is on the wire."""
+"""The AMQP sink with a peer whose addresses say what it does: outcomes, settings, and messages on the wire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _forget(rhea: Peer) -> None:
 
 
 def outcome(target: SinkTarget, names: LocalResolver | None = None, count: int = 1) -> Outcome:
-    """What becomes of the last of some events."""
+    """The outcome of the last of some events."""
 
     async def scenario() -> Outcome:
         async with open_sink(target, "AMQP", names) as sink:
@@ -46,7 +46,7 @@ def outcome(target: SinkTarget, names: LocalResolver | None = None, count: int =
     return asyncio.run(scenario())
 
 
-#: What a peer does, and what that comes to: section 8.3 and its table of outcomes.
+#: What the peer does, and the outcome: section 8.3 and its table of outcomes.
 OUTCOMES = [
     ("accept", DeliveryResult.DELIVERED, ""),
     ("release", DeliveryResult.RETRY, "released"),
@@ -70,7 +70,7 @@ OUTCOMES = [
 @pytest.mark.parametrize(("address", "result", "code"), OUTCOMES)
 def test_outcomes(
     rhea: Peer, address: str, result: DeliveryResult, code: str
-) -> None:  # SUB-821: by what the peer says
+) -> None:  # SUB-821: they follow from the peer's answer
     seconds = 1.0 if code == "timeout" else 10.0
     began = time.monotonic()
     found = outcome(rhea.target(address, seconds=seconds))
@@ -164,7 +164,7 @@ def test_a_structured_message(rhea: Peer, mode: str) -> None:  # section 7; SUB-
     assert None not in body.values()
 
 
-def test_data_that_is_not_json(rhea: Peer) -> None:  # SUB-703: binary data as data_base64, as it is in binary mode
+def test_data_that_is_not_json(rhea: Peer) -> None:  # SUB-703: as data_base64, in binary mode as it is
     sent = event(9, b"\x00caf\xc3\xa9", datacontenttype="application/octet-stream")
 
     async def scenario() -> None:
@@ -210,14 +210,14 @@ def test_settled_messages_wait_for_the_socket(rhea: Peer) -> None:  # SUB-709: h
                 assert (await deliver(sink, large)).result is DeliveryResult.RETRY
                 began = time.monotonic()
                 await sink.close()
-                assert time.monotonic() - began < 5  # a peer that does not read is not waited for
+                assert time.monotonic() - began < 5  # closing does not wait for a peer that does not read
             finally:
                 rhea.process.send_signal(signal.SIGCONT)
 
     asyncio.run(scenario())
 
 
-def test_settled_messages_wait_for_credit(rhea: Peer) -> None:  # SUB-709: not handed over, so not delivered
+def test_settled_messages_wait_for_credit(rhea: Peer) -> None:  # SUB-709: not handed to the socket, so not delivered
     found = outcome(rhea.target("nocredit", sendersettlementmode="settled", seconds=1.0))
     assert (found.result, found.code) == (DeliveryResult.RETRY, "timeout")
 
@@ -233,10 +233,10 @@ def test_anonymous_connections(rhea: Peer) -> None:  # without a credential: SAS
     assert not any("plain" in line for line in rhea.unsolicited_lines())
 
 
-def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: loopback is the exception
+def test_a_password_does_not_go_through_the_open() -> None:  # SUB-306: except on loopback
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing; the system says from which address it would
+            probe.connect(("192.0.2.1", 9))  # sends nothing; the system chooses the local address
         except OSError:
             pytest.skip("this machine has no address but loopback")
         own = probe.getsockname()[0]
@@ -287,7 +287,7 @@ def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
     assert sum("open" in line for line in rhea.unsolicited_lines()) == 1
 
 
-def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: signs of life for a peer that wants them
+def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: heartbeats for a peer with an idle timeout
     with peer(silence=2000) as strict:
 
         async def scenario() -> None:
@@ -317,7 +317,7 @@ def test_a_peer_that_falls_silent_is_left(rhea: Peer, monkeypatch: pytest.Monkey
     asyncio.run(scenario())
 
 
-#: What a server may say that is no AMQP, after the bytes that open a connection.
+#: What a server that does not speak AMQP may send.
 NONSENSE = [
     b"HTTP/1.1 400 Bad Request\r\n\r\n",
     b"AMQP\x00\x00\x09\x01",
@@ -331,7 +331,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize("said", NONSENSE)
 @pytest.mark.parametrize("scheme", ["amqp", "ws"])
-def test_servers_that_do_not_speak_amqp(said: bytes, scheme: str) -> None:  # only outcomes leave a sink
+def test_servers_that_do_not_speak_amqp(said: bytes, scheme: str) -> None:  # a sink returns only outcomes
     async def scenario() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(1)

@@ -1,4 +1,4 @@
-"""Receivers in other languages read the same events and find the same signatures."""
+"""Receivers in other languages read the same events and accept the signatures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def javascript(scratch: Path) -> Iterator[Sequence[str]]:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node: apt-get install nodejs, or put node on PATH")
-    # Its packages are looked for from where the script is.
+    # Node looks for packages relative to the script.
     copied = home / "receiver.js"
     shutil.copyfile(FOREIGN / "receiver.js", copied)
     yield [node, str(copied), SECRET]
@@ -52,14 +52,14 @@ LANGUAGES: dict[str, Callable[..., Any]] = {"javascript": javascript, "go": gola
 
 
 class Foreign:
-    """A receiver that runs. url: where; lines: what it says."""
+    """A running receiver. url: where it listens. lines: its output."""
 
     def __init__(self, lines: IO[str]) -> None:
         self.lines = lines
         self.url = f"http://127.0.0.1:{int(lines.readline())}/"
 
     def got(self) -> Any:
-        """What was made of the next request."""
+        """What the receiver read from the next request."""
         found = json.loads(self.lines.readline())
         assert "error" not in found, found
         return found
@@ -98,21 +98,21 @@ DATA = {"changed": ["name", "Grüße"]}
 
 @pytest.mark.parametrize("mode", ["structured", "binary", "batched"])
 def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
-    # SUB-701, SUB-703, SUB-706, SUB-710: attributes, data and signature come through, in every mode
+    # SUB-701, SUB-703, SUB-706, SUB-710: attributes, data and signature arrive unchanged, in every mode
     made = event(data=DATA, **ATTRIBUTES)
     assert send_batches(target(foreign.url, mode, key=KEY), [made])[0].result is DeliveryResult.DELIVERED
     found = foreign.got()
     assert found["verified"]
     (one,) = found["events"] if isinstance(found["events"], list) else [found["events"]]
-    # Both libraries leave what is percent-encoded in headers to who asks.
-    read = unquote if mode == "binary" else str
-    assert {name: read(one[name]) for name in ATTRIBUTES} == ATTRIBUTES
+    # Both libraries leave the percent-encoding of headers to the caller.
+    decode = unquote if mode == "binary" else str
+    assert {name: decode(one[name]) for name in ATTRIBUTES} == ATTRIBUTES
     assert one["time"].startswith("2026-11-21T20:30:15.12")
     assert (one["datacontenttype"], one["data"]) == ("application/json", DATA)
 
 
 def test_they_read_events_without_data(foreign: Foreign) -> None:
-    # SUB-702: which are structured in binary mode too
+    # SUB-702: they are structured in binary mode too
     assert send_batches(target(foreign.url, "binary"), [event(**ATTRIBUTES)])[0].result is DeliveryResult.DELIVERED
     found = foreign.got()
     assert not found["verified"]  # there is no signature

@@ -1,4 +1,4 @@
-"""What arrives over HTTP, read by the CloudEvents libraries."""
+"""Requests over HTTP, as the CloudEvents library reads them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_same_event_arrives(receiver: Receiver, name: str, mode: str) -> Non
 
 
 def test_structured(receiver: Receiver) -> None:
-    # SUB-703: data is a JSON value or base64, never both, and what is not set is not there
+    # SUB-703: data is a JSON value or base64, never both; attributes that are not set are left out
     request = got(receiver, target(receiver.url), EVENTS["with data"])
     assert request.header("content-type") == "application/cloudevents+json; charset=utf-8"
     assert not [name for name, _ in request.headers if name.startswith("ce-")]
@@ -82,7 +82,7 @@ def test_structured(receiver: Receiver) -> None:
 
 
 def test_binary(receiver: Receiver) -> None:
-    # SUB-701: percent-encoding of what is no visible ASCII, quotation marks and percent signs
+    # SUB-701: quotation marks, percent signs and everything but visible ASCII are percent-encoded
     made = event(data={"a": 1}, subject=EURO, quoted='100% "so"', flag=True, number=5)
     request = got(receiver, target(receiver.url, "binary"), made)
     assert request.header("ce-subject") == "Euro%20%E2%82%AC%20%F0%9F%98%80"
@@ -92,21 +92,21 @@ def test_binary(receiver: Receiver) -> None:
     assert request.header("content-type") == "application/json"
     assert request.header("ce-datacontenttype") is None
     assert json.loads(request.body) == {"a": 1}
-    # What the library writes of the same event
+    # The library writes the same headers.
     written = http.to_binary(event(data={"a": 1}, subject=EURO), JSONFormat()).headers
     ours = dict(request.headers)
     assert all(ours[name.lower()] == value for name, value in written.items())
 
 
 def test_events_without_data_go_structured(receiver: Receiver) -> None:
-    # SUB-702: a webhook has a payload; receivers tell by the content type
+    # SUB-702: a webhook has a payload; receivers recognize the mode by the content type
     request = got(receiver, target(receiver.url, "binary"), EVENTS["without data"])
     assert request.header("content-type") == "application/cloudevents+json; charset=utf-8"
     assert json.loads(request.body)["id"] == "1"
 
 
 def test_batches(receiver: Receiver) -> None:
-    # SUB-706: on request, in order, with the batch's own media type, a single event too
+    # SUB-706: if configured, in order, with the media type of batches, also for a single event
     events = [event(str(number), data={"n": number}) for number in range(3)]
     to = target(receiver.url, "batched", maxbatchsize=3)
     request = got(receiver, to, *events)
@@ -120,7 +120,7 @@ def test_batches(receiver: Receiver) -> None:
 
 
 def test_batches_that_are_too_large(receiver: Receiver) -> None:
-    # SUB-706: never more than was asked for, nor more than 1 MiB; what is refused is halved
+    # SUB-706: the sink rejects batches of more than `maxbatchsize` events or 1 MiB; the caller halves them
     receiver.got.clear()
     large = event(data={"text": "x" * 300_000})
     small = target(receiver.url, "batched", maxbatchsize=2)
@@ -133,7 +133,7 @@ def test_batches_that_are_too_large(receiver: Receiver) -> None:
 
 
 def test_headers_of_the_subscription(receiver: Receiver) -> None:
-    # SUB-201, SUB-708: they are added, and replace none of the binding's
+    # SUB-201, SUB-708: they are added, and replace no header of the binding
     own = {
         "X-Tenant": "a b",
         "X-Api-Key": "k",
@@ -168,7 +168,7 @@ CREDENTIALS = {
 
 @pytest.mark.parametrize("value", CREDENTIALS)
 def test_credentials(receiver: Receiver, value: str) -> None:
-    # SUB-305: sent without being asked for, and by nothing else than the credential
+    # SUB-305: sent without a challenge; only the credential sets the header
     to = target(receiver.url, credential=CREDENTIALS[value], headers={"Authorization": "mine"})
     assert got(receiver, to, event()).header("authorization") == value
 
@@ -179,7 +179,7 @@ def test_a_header_of_ones_own_where_there_is_no_credential(receiver: Receiver) -
 
 
 def test_who_sends(receiver: Receiver) -> None:
-    # SUB-713: after consent deliveries say who sends
+    # SUB-713: after consent, deliveries name the sender
     to = target(receiver.url, origin="registry.example.com")
     assert got(receiver, to, event()).header("webhook-request-origin") == "registry.example.com"
     assert got(receiver, target(receiver.url), event()).header("webhook-request-origin") is None

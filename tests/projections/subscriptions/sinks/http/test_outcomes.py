@@ -1,4 +1,4 @@
-"""What becomes of attempts over HTTP: statuses, times to come back, and everything that goes wrong on a connection."""
+"""Outcomes of attempts over HTTP: statuses, times of retries, and everything that can fail on a connection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.mark.parametrize("result", STATUSES)
 def test_statuses(receiver: Receiver, result: DeliveryResult) -> None:
-    # SUB-821, 8.3: each status has its outcome, and its code is kept
+    # SUB-821, 8.3: each status has its outcome, with the status as code
     receiver.answers = [Response(status_code=status) for status in STATUSES[result]]
     outcomes = send_batches(target(receiver.url), *([event()] for _ in STATUSES[result]))
     codes = ["" if result is DeliveryResult.DELIVERED else str(status) for status in STATUSES[result]]
@@ -60,7 +60,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
 
 
 def test_proxies_and_cookies_are_ignored(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    # SUB-902: what the environment says of proxies is not for deliveries; nothing is kept of what a sink sets
+    # SUB-902: deliveries ignore the proxies of the environment, and store no cookies of sinks
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     receiver.got.clear()
@@ -71,7 +71,7 @@ def test_proxies_and_cookies_are_ignored(receiver: Receiver, monkeypatch: pytest
 
 
 def test_when_to_come_back(receiver: Receiver) -> None:
-    # 8.3: 429 and 503 say when, in seconds or as a date; of other statuses it means nothing
+    # 8.3: 429 and 503 give a time, in seconds or as a date; other statuses do not
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     receiver.answers = [
         Response(status_code=429, headers={"Retry-After": "120"}),
@@ -98,7 +98,7 @@ AFTER = {
     "Sat Nov 21 20:00:30 2026": NOW + timedelta(seconds=30),
     "Sat, 21 Nov 2026 21:00:30 +0100": NOW + timedelta(seconds=30),
     "Fri, 31 Dec 9999 23:59:59 GMT": NOW + MAX_RETRY_AFTER,
-    # What is now or over would be a storm of attempts that do not count.
+    # A time that is not in the future would cause many attempts at once, none of which counts.
     "0": None,
     "Sat, 21 Nov 2026 19:59:59 GMT": None,
     "-5": None,
@@ -116,7 +116,7 @@ def test_forms_of_times(text: str) -> None:
 
 
 def test_stored_responses_are_short_and_without_secrets(receiver: Receiver) -> None:
-    # SUB-823, SUB-303: 1 KiB at most, on one line, and nothing in it that was sent as a secret
+    # SUB-823, SUB-303: at most 1 KiB, on one line, without the secrets of the request
     secrets = ("tok/en+1", "key-value", "quer%20y", 'basic:se"cret')
     password = b64encode(b"me:" + secrets[3].encode()).decode()
     said = f"denied\r\n\x00 {secrets[0]} tok%2Fen%2B1 Bearer {secrets[0]} {secrets[1]} quer y {secrets[2]} {password}"
@@ -146,7 +146,7 @@ def test_stored_responses_are_short_and_without_secrets(receiver: Receiver) -> N
 
 
 def test_a_secret_where_reading_ends_is_not_kept_in_part() -> None:
-    # SUB-303, SUB-823: an answer is read for 64 KiB, which may end within a secret
+    # SUB-303, SUB-823: 64 KiB of a response are read, which may end within a secret
     secret = "s3cr3t-" * 100
     body = (secret.encode() * 94)[: 64 * 1024 + 10]
     head = b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n" % len(body)
@@ -161,7 +161,7 @@ OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 def attempt(handle: Handle, seconds: float = 5.0) -> tuple[DeliveryResult, str, float]:
-    """Outcome and duration of an attempt at a listener."""
+    """The outcome and duration of an attempt to send to a listener."""
     with listener(handle) as port:
         began = time.monotonic()
         (outcome,) = send_batches(target(f"http://127.0.0.1:{port}/", seconds=seconds), [event()])
@@ -170,7 +170,7 @@ def attempt(handle: Handle, seconds: float = 5.0) -> tuple[DeliveryResult, str, 
 
 
 def test_sinks_that_hang() -> None:
-    # 8.3: an attempt has its time for everything, however it is spent
+    # 8.3: the timeout holds for the whole attempt, whatever the sink does
     async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
@@ -182,7 +182,7 @@ def test_sinks_that_hang() -> None:
 
 
 def test_a_body_that_hangs_takes_nothing_back() -> None:
-    # A status is an answer; the rest of it is waited for, but not for long
+    # The status decides the outcome, even if the body does not arrive in time
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
     assert attempt(respond_with(head, b"some", stay=True), seconds=0.5)[:2] == (DeliveryResult.DELIVERED, "")
     assert attempt(respond_with(head, b"some"))[:2] == (DeliveryResult.DELIVERED, "")
@@ -206,7 +206,7 @@ def test_sinks_that_break_off() -> None:
 
 
 def test_answers_without_end() -> None:
-    # SUB-823: 64 KiB are read, and the rest is left where it is
+    # SUB-823: only 64 KiB of a response are read
     written = []
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -245,7 +245,7 @@ def test_unreachable_sinks() -> None:
 
 
 def test_headers_that_cannot_be_sent(receiver: Receiver) -> None:
-    # SUB-907: refused before they are stored; should one be there, it is no way into a request
+    # SUB-907: they are refused before they are stored; a stored one could not change a request either
     to = target(receiver.url, headers={"X-A": "a\r\nX-B: b"})
     assert [(outcome.result, outcome.code) for outcome in send_batches(to, [event()])] == [
         (DeliveryResult.REJECTED, "request")
@@ -271,7 +271,7 @@ def test_many_at_a_time(receiver: Receiver) -> None:
 
 
 def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # SUB-806: a thousand quiet subscriptions hold no thousand connections
+    # SUB-806: a thousand idle subscriptions do not hold a thousand connections
     monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.2)
     ended: list[float] = []
 
@@ -316,14 +316,14 @@ def test_an_attempt_can_be_given_up() -> None:
 
 
 def test_a_name_that_moves_is_never_followed(receiver: Receiver) -> None:
-    # SUB-901: the second look-up gives another address, and nobody connects there
+    # SUB-901: the second look-up returns another address, and the sink does not connect to it
     port = int(receiver.url.split(":")[2].strip("/"))
     receiver.got.clear()
     answers = [["127.0.0.1"], ["169.254.169.254"]]
-    asked: list[str] = []
+    lookups: list[str] = []
 
     async def look_up(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
+        lookups.append(host)
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     guard = DestinationGuard("127.0.0.1", allows_plaintext=True, look_up=look_up)
@@ -333,12 +333,12 @@ def test_a_name_that_moves_is_never_followed(receiver: Receiver) -> None:
     assert first.result is DeliveryResult.DELIVERED
     assert (second.result, second.code) == (DeliveryResult.RETRY, "address")
     assert "169.254" not in second.message  # SUB-904
-    assert asked == ["sink.test"] * 2  # once for each connection
+    assert lookups == ["sink.test"] * 2  # once for each connection
     assert [request.header("host") for request in receiver.got] == [f"sink.test:{port}"]
 
 
 def test_addresses_are_tried_in_turn(receiver: Receiver) -> None:
-    # A host of whose addresses only the second one listens
+    # A server listens only on the second address of the host
     port = int(receiver.url.split(":")[2].strip("/"))
 
     async def look_up(host: str, port: int) -> Sequence[str]:
@@ -352,7 +352,7 @@ def test_addresses_are_tried_in_turn(receiver: Receiver) -> None:
 
 
 def test_credentials_stay_on_the_machine_without_tls() -> None:
-    # SUB-306: at each connection too, whatever a name has become
+    # SUB-306: each connection checks the address, because a name can get another one
     async def look_up(host: str, port: int) -> Sequence[str]:
         return ["192.0.2.1"]
 
@@ -382,7 +382,7 @@ def secured(made: CertificateFiles, ca: Path | None, host: str) -> tuple[Deliver
 
 
 def test_certificates(made: CertificateFiles) -> None:
-    # SUB-906: verified, under the name in the URI, by the machine's authorities and the operator's
+    # SUB-906: verified for the name in the URI, by the authorities of the machine and of the operator
     assert secured(made, made.ca, "sink.test")[:2] == (DeliveryResult.DELIVERED, "")
     assert secured(made, made.ca, "127.0.0.1")[:2] == (DeliveryResult.DELIVERED, "")
     result, code, message = secured(made, made.ca, "other.test")
@@ -398,7 +398,7 @@ def test_a_sink_that_does_not_speak_tls() -> None:
 
 
 def test_an_authority_that_is_not_there() -> None:
-    # Whatever goes wrong is an outcome
+    # Every failure is an outcome
     guard = DestinationGuard("127.0.0.1", ca_file="/no/such/file.pem")
     (outcome,) = send_batches(target("https://127.0.0.1:9999/"), [event()], resolver=guard)
     assert (outcome.result, outcome.code) == (DeliveryResult.RETRY, "tls")

@@ -1,4 +1,4 @@
-"""What holds for any address, any secret and any event over HTTP."""
+"""Properties of the HTTP sink for any address, secret and event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.projections.subscriptions.events import event
 IPV4 = st.ip_addresses(v=4) | st.sampled_from(["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "100.64.0.0/10"]).flatmap(
     lambda network: st.ip_addresses(network=network)
 )
-#: IPv6 addresses whose packets end up at an IPv4 one, by what makes them.
+#: Forms of IPv6 addresses whose packets end up at an IPv4 address.
 INSIDE = {
     "mapped": lambda number: (0xFFFF << 32) | number,
     "compatible": lambda number: number,
@@ -35,13 +35,13 @@ INSIDE = {
 
 @given(IPV4, st.sampled_from(sorted(INSIDE)))
 def test_an_address_inside_another_is_not_better_than_by_itself(inner: IPv4Address, form: str) -> None:
-    # SUB-901: forms in IPv6 of what is refused are refused
+    # SUB-901: every IPv6 form of a refused IPv4 address is refused
     assert is_public(IPv6Address(INSIDE[form](int(inner)))) == is_public(inner)
 
 
 @given(IPV4, st.sampled_from(["{:d}", "{:#x}", "0{:o}"]))
 def test_numbers_are_the_addresses_that_they_mean(address: IPv4Address, form: str) -> None:
-    # SUB-902: a host in one number is let through, or refused, like its dotted form
+    # SUB-902: a host in one number is permitted or refused like its dotted form
     def outcome(host: str) -> str:
         try:
             return asyncio.run(DestinationGuard().resolve(host, 443))
@@ -54,12 +54,12 @@ def test_numbers_are_the_addresses_that_they_mean(address: IPv4Address, form: st
 @given(st.text(min_size=1, max_size=40), st.text(max_size=60), st.integers(0, 3))
 @example("a b", "a\n b", 0)
 def test_no_secret_is_kept(secret: str, around: str, repeated: int) -> None:
-    # SUB-823, SUB-303: nothing of an answer but a short line, without what was sent as a secret
+    # SUB-823, SUB-303: a response is stored as one short line, without the secrets of the request
     text = (around + secret) * repeated + around
     found = scrub_secrets(text.encode(errors="surrogatepass"), [secret])
     assert len(found.encode()) <= MAX_TEXT_BYTES
     assert "\n" not in found
-    # A secret of asterisks is all that may be left, as those are what is put in its place.
+    # Only a secret of asterisks may remain, because asterisks replace secrets.
     if set(secret) - set("* "):
         assert secret not in found
 
@@ -69,7 +69,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 
 @given(TEXTS)
 def test_any_text_goes_through_a_header(text: str) -> None:
-    # SUB-701: nothing but visible ASCII, and the same text again
+    # SUB-701: only visible ASCII, which decodes to the same text
     written = header_value(text)
     assert unquote(written) == text
     assert all("!" <= each <= "~" and each != '"' for each in written)
@@ -85,7 +85,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("mode", ["structured", "binary"])
 @given(TEXTS, TEXTS, st.dictionaries(TEXTS, JSON, min_size=1, max_size=3))
 def test_any_event_is_read_again(mode: str, subject: str, extension: str, data: dict[str, object]) -> None:
-    # SUB-710: by the library, in both modes
+    # SUB-710: the library reads the same event, in both modes
     made = event(subject=subject, extension=extension, data=data)
     headers, body = encode_message([made], mode)
     found = http.from_http(http.HTTPMessage({name.lower(): value for name, value in headers}, body), JSONFormat())

@@ -45,7 +45,7 @@ VERIFIERS: list[tuple[type, type[Exception]]] = [
 @pytest.mark.parametrize(("verifier", "refusal"), VERIFIERS)
 @pytest.mark.parametrize("mode", ["structured", "binary", "batched"])
 def test_receivers_verify_signatures(receiver: Receiver, verifier: type, refusal: type[Exception], mode: str) -> None:
-    # Standard Webhooks, "Verifying webhook authenticity": of every mode, and of nothing that was changed
+    # Standard Webhooks, "Verifying webhook authenticity": in every mode, and never for changed requests
     request = got(receiver, target(receiver.url, mode, key=KEY), event("a b.1", data={"changed": ["é"]}))
     webhook: Verifier = verifier(SECRET)
     webhook.verify(request.body, dict(request.headers))
@@ -61,7 +61,7 @@ def test_receivers_verify_signatures(receiver: Receiver, verifier: type, refusal
 
 
 def test_an_event_has_one_id_in_all_attempts(receiver: Receiver) -> None:
-    # SUB-114: what receivers leave duplicates out by
+    # SUB-114: by which receivers recognize duplicates
     receiver.got.clear()
     receiver.answers = [Response(status_code=503)]
     once = event("0193e2b8.1.xregistry.version.created")

@@ -1,4 +1,4 @@
-"""The sink of HTTP does what every sink has to."""
+"""The HTTP sink passes the tests for all sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as the CloudEvents SDK for Java reads them, behind Kafka's own consumer."""
+"""Records as Kafka's own consumer and the CloudEvents SDK for Java read them."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_another_sdk_reads_the_same_events(broker: Kafka, receiver: Checker, con
     run(scenario)
     found = receiver.ask({"server": broker.own(), "topic": topic, "count": len(given)})
     assert [each["structured"] for each in found] == [contentmode == "structured"] * (len(given) - 1) + [True]
-    for told, sent in zip(found, given, strict=True):
-        assert told["key"] == sent.get_subject()
-        assert told["attributes"] | {"time": moment(told)} == sent.get_attributes()
-        assert (json.loads(base64.b64decode(told["data"])) if "data" in told else None) == sent.get_data()
+    for record, sent in zip(found, given, strict=True):
+        assert record["key"] == sent.get_subject()
+        assert record["attributes"] | {"time": moment(record)} == sent.get_attributes()
+        assert (json.loads(base64.b64decode(record["data"])) if "data" in record else None) == sent.get_data()
 
 
-def moment(told: Any) -> datetime:
+def moment(record: Any) -> datetime:
     """The time of an event; Java drops zeros at its end."""
-    return datetime.fromisoformat(told["attributes"]["time"])
+    return datetime.fromisoformat(record["attributes"]["time"])

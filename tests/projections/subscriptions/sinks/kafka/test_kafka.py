@@ -61,7 +61,7 @@ class TestKafka(Contract):
 
 
 def outcomes(target: SinkTarget, *events: CloudEvent, names: LocalResolver | None = None) -> list[Outcome]:
-    """What becomes of events that are sent at once, through a sink that is closed then."""
+    """The outcomes of events that are sent at the same time, through one sink."""
     found: list[Outcome] = []
 
     async def scenario() -> None:
@@ -73,20 +73,20 @@ def outcomes(target: SinkTarget, *events: CloudEvent, names: LocalResolver | Non
 
 
 def records(broker: Kafka, count: int, seconds: float = 20) -> list[Any]:
-    """What the newest topic holds."""
+    """The records of the newest topic."""
     with topic_consumer(broker.own(), broker.topic) as consumer:
         return next_records(consumer, count, seconds)
 
 
 def exchanged(broker: Kafka, *events: CloudEvent, contentmode: str = "structured", **settings: Any) -> list[Any]:
-    """The records that events come to."""
+    """The records of events that were delivered to a new topic."""
     broker.fresh()
     found = outcomes(broker.target(contentmode=contentmode, **settings), *events)
     assert {each.result for each in found} == {DeliveryResult.DELIVERED}, found
     return records(broker, len(events))
 
 
-def test_structured_records(broker: Kafka) -> None:  # § 7: content type, no attributes beside the value
+def test_structured_records(broker: Kafka) -> None:  # § 7: the content type; no attributes in headers
     (record,) = exchanged(broker, event(1))
     assert record.headers == [("content-type", b"application/cloudevents+json; charset=UTF-8")]
 
@@ -152,7 +152,7 @@ def test_data_in_json(broker: Kafka) -> None:  # SUB-703: bytes as data_base64, 
 )
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
 def test_keys(broker: Kafka, extractor: str, key: bytes | None, contentmode: str) -> None:
-    # SUB-705: the key is the value of an attribute; without it there is none; the event stays as it is.
+    # SUB-705: the key is the value of an attribute; without the attribute there is no key; the event does not change.
     given = event(1, subject="/g/é", flag=True)
     (record,) = exchanged(broker, given, contentmode=contentmode, partitionkeyextractor=extractor)
     assert record.key == key
@@ -170,7 +170,7 @@ def test_one_key_has_one_partition(broker: Kafka) -> None:  # SUB-705, SUB-811: 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all", "-1"])
 def test_acknowledgements(broker: Kafka, acks: str) -> None:
-    # SUB-709: each setting delivers; what was handed over before closing is there, also without acknowledgement.
+    # SUB-709: each setting delivers; closing the sink loses no record, also without acknowledgements.
     assert len(exchanged(broker, *map(event, range(20)), acks=acks)) == 20
 
 
@@ -181,7 +181,7 @@ def test_nothing_is_delivered_at_most_once_without_a_connection(broker: Kafka) -
 
 @pytest.mark.parametrize("acks", ["1", "all"])
 def test_records_that_are_too_large(broker: Kafka, acks: str) -> None:
-    # 8.3: like 400; neither those beside it, which share its request, nor those after it have a part in that.
+    # 8.3: like 400; it affects neither the records in the same request nor later ones.
     large = event(1, {"changed": ["x" * 2 * LARGEST]})
     larger = event(2, {"changed": ["x" * (2 << 20)]})
 
@@ -211,13 +211,13 @@ def test_requests_that_are_too_large_are_split(broker: Kafka) -> None:
     }
 
 
-def test_an_event_that_cannot_be_written(broker: Kafka) -> None:  # 8.3: never, as it is
+def test_an_event_that_cannot_be_written(broker: Kafka) -> None:  # 8.3: rejected, not retried
     (found,) = outcomes(broker.target(contentmode="binary"), event(1, subject="\ud800"))
     assert found.result is DeliveryResult.REJECTED
 
 
 class Some(LocalResolver):
-    """Knows some names only. unknown, refused: names that have no address, or none that may be connected to."""
+    """Resolves some names only. unknown: names without an address. refused: names with a forbidden address."""
 
     def __init__(self, unknown: Sequence[str] = (), refused: Sequence[str] = ()) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class Some(LocalResolver):
 
 
 def test_brokers_that_others_name_are_checked(broker: Kafka) -> None:
-    # SUB-901: what a bootstrap server calls itself is looked up by the resolver too, and refused at once.
+    # SUB-901: the resolver also checks the host that a bootstrap server advertises; it is refused at once.
     broker.fresh()
     target = broker.target(credential=None, port=broker.ports["INNER"])
     names = Some(refused=[INSIDE])
@@ -244,11 +244,11 @@ def test_brokers_that_others_name_are_checked(broker: Kafka) -> None:
     assert time.monotonic() - began < 5
     assert {host for host, _ in names.asked} == {HOST, INSIDE}
     assert records(broker, 1, seconds=0.5) == []
-    # Where it may be connected to, it is, through the resolver's address.
+    # If the host is permitted, the sink connects to the resolver's address.
     assert outcomes(target, event(1))[0].result is DeliveryResult.DELIVERED
 
 
-def test_all_bootstrap_servers_are_checked(broker: Kafka) -> None:  # SUB-901: one that is refused refuses the sink
+def test_all_bootstrap_servers_are_checked(broker: Kafka) -> None:  # SUB-901: if one is refused, so is the sink
     target = broker.target()
     several = replace(target, uri=f"{target.uri},refused.test:9092")
     (found,) = outcomes(several, event(1), names=Some(refused=["refused.test"]))
@@ -292,7 +292,7 @@ def test_schemes_with_tls(broker: Kafka, scheme: str, monkeypatch: pytest.Monkey
         assert outcomes(replace(target, uri=uri), event(1))[0].result is DeliveryResult.DELIVERED
 
 
-def test_errors_of_failed_connections(broker: Kafka) -> None:  # 8.5: enough for an owner to know why
+def test_errors_of_failed_connections(broker: Kafka) -> None:  # 8.5: the owner learns the reason
     cases = {"tls": broker.target(tls=True), "ECONNREFUSED": broker.target(seconds=1, port=free_port())}
     for code, target in cases.items():
         (found,) = outcomes(target, event(1))
@@ -310,7 +310,7 @@ def test_tokens(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-
         return found.result
 
     def refused(text: str) -> bool:
-        # A busy broker may hang up before its reason is read; then the next attempt has to say it.
+        # A busy broker may hang up before its reason is read; then a later attempt gets it.
         results = (attempt(text) for _ in range(5))
         return next(result for result in results if result is not DeliveryResult.RETRY) is DeliveryResult.UNAUTHORIZED
 
@@ -319,7 +319,7 @@ def test_tokens(broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:  # SUB-
     assert refused("no token at all")
 
 
-def test_a_user_who_may_not_write(broker: Kafka) -> None:  # 8.3: 403 is told apart
+def test_a_user_who_may_not_write(broker: Kafka) -> None:  # 8.3: like 403
     (found,) = outcomes(broker.target(credential=READER), event(1))
     assert (found.result, found.code) == (DeliveryResult.UNAUTHORIZED, "kafka:topic-authorization-failed")
 
@@ -345,7 +345,7 @@ def test_a_topic_that_is_not_there_yet(broker: Kafka) -> None:  # 8.3: 404 is re
 
 
 def test_a_topic_that_is_deleted(broker: Kafka) -> None:
-    # SUB-806: while the client looks for its topic, nothing else in the event loop waits.
+    # SUB-806: the client's search for its topic does not block the event loop.
     topic = broker.fresh()
     target = broker.target(seconds=3)
     slowest = 0.0
@@ -374,7 +374,7 @@ def test_a_topic_that_is_deleted(broker: Kafka) -> None:
 
 @pytest.mark.long
 def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
-    # 8.3, SUB-806: a sink in use tells it, and does not try on and on.
+    # 8.3, SUB-806: an open sink reports the refusal, and its client stops retrying.
     broker.fresh()
     target = broker.target(seconds=8)
 
@@ -396,7 +396,7 @@ def test_a_credential_that_is_refused_later(broker: Kafka) -> None:
     run(scenario)
 
 
-def test_dead_brokers_do_not_block_other_sinks(broker: Kafka) -> None:  # SUB-806: not even many that say nothing
+def test_dead_brokers_do_not_block_other_sinks(broker: Kafka) -> None:  # SUB-806: not even many silent ones
     broker.fresh()
 
     async def scenario() -> None:
@@ -416,14 +416,14 @@ def test_dead_brokers_do_not_block_other_sinks(broker: Kafka) -> None:  # SUB-80
     before = set(threading.enumerate())
     with silent_server() as port:
         run(scenario)
-    until = time.monotonic() + 10  # what connects ends by its own time limit
+    until = time.monotonic() + 10  # connection attempts end after their own timeout
     while set(threading.enumerate()) - before and time.monotonic() < until:
         time.sleep(0.05)
     assert set(threading.enumerate()) - before == set()
 
 
 @pytest.mark.long
-def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-801: those are tried again, none hangs
+def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-801: they are to be retried, none hangs
     async def scenario() -> None:
         async with open_sink(broker.target(seconds=30), "KAFKA") as sink:
             assert (await deliver(sink, event(0))).result is DeliveryResult.DELIVERED
@@ -442,7 +442,7 @@ def test_closing_while_events_are_on_their_way(broker: Kafka) -> None:  # SUB-80
         broker.start()
 
 
-def test_several_events_of_one_call(broker: Kafka) -> None:  # the contract's batches: one outcome, the worst
+def test_several_events_of_one_call(broker: Kafka) -> None:  # the outcome of a batch is its worst one
     async def scenario() -> None:
         async with open_sink(broker.target(), "KAFKA") as sink:
             assert (await sink.send([event(1), event(2)])).result is DeliveryResult.DELIVERED

@@ -1,4 +1,4 @@
-"""What MQTT 5 messages are to others: the clients and the CloudEvents SDK of JavaScript read the same events."""
+"""JavaScript's MQTT 5 client and its CloudEvents SDK read the same events."""
 
 from __future__ import annotations
 

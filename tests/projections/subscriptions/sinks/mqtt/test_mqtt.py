@@ -1,4 +1,4 @@
-"""What is MQTT's own: properties, qualities of service, bounds and reason codes, WebSockets, tokens."""
+"""Tests of MQTT only: properties, qualities of service, limits and reason codes, WebSockets, tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.brokers.suite import (
 
 pytestmark = pytest.mark.uses("Mosquitto")
 
-#: Bounds that a test can pass.
+#: Limits that a test can exceed.
 BOUNDS = "max_packet_size 4000\nmessage_size_limit 2000\nmax_inflight_messages 5"
 
 
@@ -50,7 +50,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
 
 
 def attempt(target: SinkTarget, *events: Any, protocol: str = MQTT5) -> list[Outcome]:
-    """Outcomes of events that are sent at the same time."""
+    """The outcomes of events that are sent at the same time."""
     outcomes: list[Outcome] = []
 
     async def scenario() -> None:
@@ -62,7 +62,7 @@ def attempt(target: SinkTarget, *events: Any, protocol: str = MQTT5) -> list[Out
 
 
 def one(broker: Mosquitto, target: SinkTarget, sent: Any, protocol: str = MQTT5) -> Raw:
-    """A delivered event as it came."""
+    """The message of a delivered event."""
     with broker.receiving(target.settings["topicname"]) as receiver:
         assert [each.result for each in attempt(target, sent, protocol=protocol)] == [DeliveryResult.DELIVERED]
         (raw,) = receiver.raw(1)
@@ -142,7 +142,8 @@ def test_mqtt_3_is_structured_always(tmp_path: Path, contentmode: str) -> None: 
 
 @pytest.mark.parametrize("protocol", [MQTT3, MQTT5])
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_qualities_of_service(broker: Mosquitto, protocol: str, qos: int) -> None:  # SUB-709: 0 once it is written
+def test_qualities_of_service(broker: Mosquitto, protocol: str, qos: int) -> None:
+    # SUB-709: an event with quality 0 is delivered once it is written
     assert one(broker, broker.target(qos=qos), event(1), protocol).qos == qos
 
 
@@ -156,7 +157,7 @@ def test_retained_with_an_expiry(broker: Mosquitto) -> None:
 
 
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
-def test_user_properties_replace_nothing(broker: Mosquitto, contentmode: str) -> None:  # SUB-708: added
+def test_user_properties_replace_nothing(broker: Mosquitto, contentmode: str) -> None:  # SUB-708: they are added
     target = broker.target(contentmode=contentmode, userproperties={"tenant": "Ünï", "id": "mine"})
     pairs = one(broker, target, event(1)).properties["UserProperty"]
     assert ("tenant", "Ünï") in pairs
@@ -189,7 +190,7 @@ def test_a_web_server_that_is_no_web_socket(broker: Mosquitto) -> None:
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_more_than_a_packet_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: never, as it is
+def test_more_than_a_packet_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: rejected, not retried
     (outcome,) = attempt(bounded.target(qos=qos), event(1, {"changed": ["x" * 5000]}))
     assert outcome == Outcome(DeliveryResult.REJECTED, "mqtt:0x95", "packet too large")
 
@@ -216,7 +217,7 @@ def test_the_largest_packet(tmp_path: Path, qos: int, contentmode: str) -> None:
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_more_than_a_message_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: the broker's word for it
+def test_more_than_a_message_may_have(bounded: Mosquitto, qos: int) -> None:  # 8.3: the broker's reason code
     with bounded.receiving() as receiver:
         large, small = attempt(bounded.target(qos=qos), event(1, {"changed": ["x" * 2500]}), event(2))
         assert large == Outcome(DeliveryResult.REJECTED, "mqtt:0x95", "packet too large")
@@ -232,13 +233,13 @@ def test_a_topic_that_one_may_not_write_to(broker: Mosquitto, qos: int) -> None:
 
 @pytest.mark.parametrize("qos", [1, 2])
 def test_as_many_at_once_as_the_broker_takes(bounded: Mosquitto, qos: int) -> None:
-    # It breaks the connection to whoever sends more than five without an answer.
+    # The broker closes the connection of a client that sends more than five without an acknowledgement.
     outcomes = attempt(bounded.target(qos=qos), *map(event, range(200)))
     assert {each.result for each in outcomes} == {DeliveryResult.DELIVERED}
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_a_broker_that_hangs(tmp_path: Path, qos: int) -> None:  # 8.3: within the time that an attempt may take
+def test_a_broker_that_hangs(tmp_path: Path, qos: int) -> None:  # 8.3: within the timeout of an attempt
     with mosquitto(tmp_path, MQTT5) as broker:
 
         async def scenario() -> None:
@@ -275,7 +276,7 @@ def test_a_token_is_the_password(broker: Mosquitto, protocol: str) -> None:  # S
 
 
 def login(packet: bytes, protocol: str) -> tuple[str, str]:
-    """User and password in a CONNECT packet."""
+    """The user and password in a CONNECT packet."""
     assert packet[0] == 0x10 and packet[1] < 0x80
     assert packet[4:8] == b"MQTT" and packet[8] == {MQTT3: 4, MQTT5: 5}[protocol]
     assert packet[9] == 0b11000010  # user, password, a clean start, and no will
@@ -316,7 +317,7 @@ def test_a_sink_that_was_closed(broker: Mosquitto) -> None:
     run(scenario)
 
 
-def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: loopback left out
+def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: except on loopback
     with eavesdropper() as (address, port, read):
         uris = (f"mqtt://{HOST}:{port}", f"ws://{HOST}:{port}")
         targets = [broker.target(uri=uri, seconds=1) for uri in uris]
@@ -331,7 +332,7 @@ def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: lo
 
 
 def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A broker hangs up on who says nothing for one and a half times as long as was agreed on.
+    # A broker closes connections that were silent for one and a half times the keep-alive interval.
     monkeypatch.setattr(mqtt_link, "_KEEP_ALIVE_SECONDS", 1)
     monkeypatch.setattr(mqtt_link, "_CHECK_SECONDS", 0.2)
     names = LocalResolver()

@@ -1,4 +1,4 @@
-"""The sinks of MQTT 3.1.1 and 5 do what every sink has to do, with a real Mosquitto."""
+"""The sinks of MQTT 3.1.1 and 5 pass the tests for all sinks, with a real Mosquitto."""
 
 from __future__ import annotations
 

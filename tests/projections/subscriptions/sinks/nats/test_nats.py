@@ -1,4 +1,4 @@
-"""What is NATS's own: headers, streams that acknowledge, bounds and permissions, WebSockets, tokens, TLS."""
+"""Tests of NATS only: headers, streams that acknowledge, limits and permissions, WebSockets, tokens, TLS."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
 
 @pytest.fixture
 def streaming(tmp_path: Path) -> Iterator[Nats]:
-    """With JetStream, and no stream yet."""
+    """A server with JetStream, without a stream."""
     with nats_server(tmp_path, f'jetstream: {{store_dir: "{tmp_path / "store"}"}}') as sink_broker:
         yield sink_broker
 
 
 def attempt(target: SinkTarget, *events: Any) -> list[Outcome]:
-    """Outcomes of events that are sent one after the other."""
+    """The outcomes of events that are sent one after the other."""
     outcomes: list[Outcome] = []
 
     async def scenario() -> None:
@@ -64,7 +64,7 @@ def attempt(target: SinkTarget, *events: Any) -> list[Outcome]:
 
 
 def one(server: Nats, target: SinkTarget, sent: Any) -> Raw:
-    """A delivered event as it came."""
+    """The message of a delivered event."""
     with server.receiving() as receiver:
         assert attempt(target, sent) == [DELIVERED]
         (raw,) = receiver.raw(1)
@@ -106,7 +106,7 @@ def test_web_sockets(server: Nats) -> None:
 
 
 @pytest.mark.parametrize("contentmode", ["structured", "binary"])
-def test_more_than_a_message_may_have(server: Nats, contentmode: str) -> None:  # 8.3: never, as it is; headers count
+def test_more_than_a_message_may_have(server: Nats, contentmode: str) -> None:  # 8.3: rejected; headers count
     large = event(1, {"changed": ["x" * 2200]}, subject="/" + "y" * 800)
 
     async def scenario() -> None:
@@ -143,7 +143,7 @@ def test_tokens(tmp_path: Path) -> None:  # SUB-305: NATS token
             assert "marker" not in outcome.message
 
 
-def test_a_server_that_hangs(tmp_path: Path) -> None:  # 8.3: within the time that an attempt may take
+def test_a_server_that_hangs(tmp_path: Path) -> None:  # 8.3: within the timeout of an attempt
     with nats_server(tmp_path) as server:
 
         async def scenario() -> None:
@@ -173,14 +173,14 @@ def test_a_send_that_is_cancelled_spoils_no_other(server: Nats) -> None:
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_acknowledges(streaming: Nats) -> None:  # SUB-709: at least once where something stores it
+def test_a_stream_acknowledges(streaming: Nats) -> None:  # SUB-709: at least once if a stream stores messages
     streaming.add_stream()
     assert attempt(streaming.target(), *map(event, range(5))) == [STORED] * 5
     assert streaming.stored() == 5
 
 
 def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_path: Path) -> None:
-    # SUB-709: at most once as long as nobody stores, at least once when a stream does; the last one counts
+    # SUB-709: at most once without a stream, at least once with one; the last acknowledgement counts
     rig = Rig(f"sqlite:///{tmp_path / 'annals.db'}")
     login = {"credentialtype": "PLAIN", "identifier": USER, "secret": PASSWORD}
     nats: dict[str, Any] = {"sink": f"nats://127.0.0.1:{streaming.plain}", "protocol": "NATS", "sinkcredential": login}
@@ -197,7 +197,7 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
         await until(lambda: "lastsuccess" in status())
         assert status()["guarantee"] == "atmostonce"
         await asyncio.to_thread(streaming.add_stream)
-        rig.subscribe(subject=SUBJECT, **nats)  # written anew it connects, and asks, anew
+        rig.subscribe(subject=SUBJECT, **nats)  # an update reconnects, and asks for a stream again
         rig.groups("b")
         await until(lambda: status()["guarantee"] == "atleastonce")
         await asyncio.to_thread(streaming.remove_stream)
@@ -213,7 +213,7 @@ def test_the_status_says_what_an_acknowledgement_is_worth(streaming: Nats, tmp_p
         rig.close()
 
 
-def test_a_full_stream(streaming: Nats) -> None:  # 8.3: not now; a core server would have lost it silently
+def test_a_full_stream(streaming: Nats) -> None:  # 8.3: retry; without a stream, the message would be lost silently
     streaming.add_stream(max_msgs=2, discard="new")
     outcomes = attempt(streaming.target(), *map(event, range(3)))
     assert [each.result for each in outcomes] == [
@@ -224,7 +224,7 @@ def test_a_full_stream(streaming: Nats) -> None:  # 8.3: not now; a core server 
     assert outcomes[2].code == "jetstream:10077"
 
 
-def test_more_than_a_stream_takes(streaming: Nats) -> None:  # 8.3: never, as it is
+def test_more_than_a_stream_takes(streaming: Nats) -> None:  # 8.3: rejected
     streaming.add_stream(max_msg_size=2000)
     outcomes = attempt(streaming.target(), event(1, {"changed": ["x" * 3000]}), event(2))
     assert [each.result for each in outcomes] == [DeliveryResult.REJECTED, DeliveryResult.DELIVERED]
@@ -254,7 +254,7 @@ def test_who_may_not_ask_for_a_stream(tmp_path: Path, rights: str) -> None:  # a
 # --- TLS -------------------------------------------------------------------------------------------------------------
 
 
-def test_tls_is_insisted_on(server: Nats) -> None:  # SUB-306, 906: no password to whoever leaves TLS out
+def test_tls_is_insisted_on(server: Nats) -> None:  # SUB-306, 906: no password for a server without TLS
     with socket.create_server(("127.0.0.1", 0)) as listening:
         read: list[bytes] = []
 
@@ -274,7 +274,8 @@ def test_tls_is_insisted_on(server: Nats) -> None:  # SUB-306, 906: no password 
     assert read == []
 
 
-def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None:  # SUB-901: only what was checked
+def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None:
+    # SUB-901: only checked addresses are used
     with socket.create_server(("127.0.0.1", 0)) as other, socket.create_server(("127.0.0.1", 0)) as first:
         other.settimeout(1)
         named = f'"connect_urls":["127.0.0.1:{other.getsockname()[1]}"]'
@@ -294,7 +295,7 @@ def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None: 
             other.accept()
 
 
-def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: loopback left out
+def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: except on loopback
     with eavesdropper(b'INFO {"server_id":"x","max_payload":1000,"headers":true}\r\n') as (address, port, read):
         uris = (f"nats://{HOST}:{port}", f"ws://{HOST}:{port}")
         targets = [server.target(uri=uri, seconds=1) for uri in uris]
@@ -308,7 +309,8 @@ def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: loopbac
     assert PASSWORD.encode() not in b"".join(read)
 
 
-def test_the_answer_that_is_waited_for_comes_behind_the_message(server: Nats) -> None:  # SUB-709: and no earlier one
+def test_the_answer_that_is_waited_for_comes_behind_the_message(server: Nats) -> None:
+    # SUB-709: an earlier answer does not count
     with socket.create_server(("127.0.0.1", 0)) as listening:
         read: list[str] = []
 

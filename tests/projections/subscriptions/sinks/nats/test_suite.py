@@ -1,4 +1,4 @@
-"""The sink of NATS does what every sink has to do, with a real server."""
+"""The NATS sink passes the tests for all sinks, with a real server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TestNats(Contract):
 
 @pytest.mark.uses("NATS")
 class TestNatsWithJetStream(Contract):
-    """The same where a stream stores what is published."""
+    """The same with a stream that stores the messages."""
 
     @pytest.fixture(scope="class")
     @classmethod
