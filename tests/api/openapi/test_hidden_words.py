@@ -1,4 +1,4 @@
-"""No response has a word of a hidden Group: no path of the OpenAPI documents, no legacy API, no error, no past state."""
+"""No response has a word of a hidden Group: no OpenAPI path, no legacy API, no error, in the present or the past."""
 
 from __future__ import annotations
 
