@@ -30,7 +30,7 @@ from annals.projections.entities.apply import EntityProjection
 
 FILES = {"singular": "file", "attributes": {"*": {"type": "any"}}}
 MODEL: dict[str, Any] = {"groups": {"dirs": {"singular": "dir", "resources": {"files": FILES}}}}
-F = "/dirs/d/files/f"
+FILE = "/dirs/d/files/f"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def create(store: Store, salt: str = "salt") -> None:
     store.clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)
     store.new_id = adapt_new_id(lambda: f"id{next(numbers)}")
     store.new_salt = lambda: salt
-    run(store, CreateRegistry("reg", MODEL), put(F, document=b"first"))
+    run(store, CreateRegistry("reg", MODEL), put(FILE, document=b"first"))
 
 
 def put(xid: str, document: bytes | None = None, **tree: Any) -> WriteTree:
@@ -77,7 +77,7 @@ def comparable(recorded: Recorded) -> list[Any]:
 
 
 TRIED: dict[str, Command] = {
-    "a document": put(F, document=b"second"),
+    "a document": put(FILE, document=b"second"),
     "a new Group": put("/dirs/e", name="e"),
     "a deletion": DeleteEntities("/dirs"),
     "a model": ReplaceModel(
@@ -105,19 +105,19 @@ def test_a_dry_run_does_not_affect_other_commands(registry: Store) -> None:
     model = {"groups": {**MODEL["groups"], "boxes": {"singular": "box"}}}
     commands: list[Command] = [
         put("/dirs/a"),
-        WriteTree(F, {}, WriteMethod.POST, document=b"tried"),
-        WriteTree(F, {}, WriteMethod.POST, document=b"done"),
+        WriteTree(FILE, {}, WriteMethod.POST, document=b"tried"),
+        WriteTree(FILE, {}, WriteMethod.POST, document=b"done"),
         ReplaceModel(model),
         put("/boxes/b"),
         DeleteEntities("/dirs/d"),
-        put(F, name="still here"),
+        put(FILE, name="still here"),
     ]
     outcomes = run(registry, *commands, dryrun=[1, 3, 5])
     assert [type(outcome).__name__ for outcome in outcomes] == [
         *("Recorded", "Recorded", "Recorded", "Recorded"),
         *("UnknownGroupType", "Recorded", "Recorded"),
     ]
-    assert outcomes[1].processed == outcomes[2].processed == (f"{F}/versions/2",)
+    assert outcomes[1].processed == outcomes[2].processed == (f"{FILE}/versions/2",)
     assert [outcomes[number].xregcorrelationid for number in (0, 2, 6)] == ["id3", "id4", "id6"]
     assert [position for number in (0, 2, 6) for position, _ in outcomes[number].events] == [
         *range(8, registry.log_end().position + 1)
@@ -146,7 +146,7 @@ def test_concurrent_writes_and_dry_runs(registry: Store) -> None:
             dryrun = (number + turn) % 2 == 0
             name = f"/dirs/{'tried' if dryrun else 'done'}{number}.{turn}"
             command_bus.submit(put(name), dryrun=dryrun).result()
-            command_bus.submit(WriteTree(F, {}, WriteMethod.POST, document=name.encode()), dryrun=dryrun).result()
+            command_bus.submit(WriteTree(FILE, {}, WriteMethod.POST, document=name.encode()), dryrun=dryrun).result()
             real.extend([] if dryrun else [name])
 
     clients = [Thread(target=client, args=(number,)) for number in range(16)]

@@ -13,7 +13,7 @@ from typing import Final
 from tests.conformance.citations import ROOT, SECTIONS, Citation, Rule, citations
 from tests.conformance.rules import Definition, definitions
 
-PLACE: Final = ROOT / "docs" / "reference" / "conformance.md"
+DOCUMENT_PATH: Final = ROOT / "docs" / "reference" / "conformance.md"
 TESTS: Final = 3
 
 _HEAD: Final = """# Conformance
@@ -116,7 +116,7 @@ def _escaped(words: str) -> str:
     return words.replace("`", "'").replace("|", "\\|").replace("<", "&lt;")
 
 
-def main(place: Path = PLACE) -> None:
+def main(place: Path = DOCUMENT_PATH) -> None:
     place.write_text(text(citations()))
 
 

@@ -16,7 +16,7 @@ import yaml
 from tests.conformance.citations import ROOT
 
 TABLE: Final = Path(__file__).with_name("rules.yaml")
-PLACE: Final = ROOT / "docs" / "reference" / "rules.md"
+DOCUMENT_PATH: Final = ROOT / "docs" / "reference" / "rules.md"
 
 _HEAD: Final = """# Rules
 
@@ -125,7 +125,7 @@ def _escaped(words: str) -> str:
     return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 
 
-def main(place: Path = PLACE) -> None:
+def main(place: Path = DOCUMENT_PATH) -> None:
     place.write_text(text(definitions()))
 
 

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from tests.conformance.citations import Rule, citations, rules_in
-from tests.conformance.document import PLACE, text
+from tests.conformance.document import DOCUMENT_PATH, text
 
 
 def test_it_is_up_to_date() -> None:
     # it has to be generated again after each new row or comment that cites a rule
-    assert PLACE.read_text() == text(citations()), "run: python -m tests.conformance.document"
+    assert DOCUMENT_PATH.read_text() == text(citations()), "run: python -m tests.conformance.document"
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ def test_how_rules_are_cited(words: str, rules: list[Rule]) -> None:
 
 def test_it_can_be_read_alone() -> None:
     # every test file that it names exists
-    document = PLACE.read_text()
+    document = DOCUMENT_PATH.read_text()
     for file in set(re.findall(r"`([\w/]+\.(?:py|yaml))", document)):
-        assert (PLACE.parents[2] / "tests" / file).exists(), file
+        assert (DOCUMENT_PATH.parents[2] / "tests" / file).exists(), file

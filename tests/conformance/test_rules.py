@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.citations import ROOT
-from tests.conformance.rules import PLACE, PREFIXES, definitions, ids_between, ids_in, prefix_of, text
+from tests.conformance.rules import DOCUMENT_PATH, PREFIXES, definitions, ids_between, ids_in, prefix_of, text
 
 FOLDERS = ("domain", "commands", "projections", "api", "spark_projections", "bench", "tests", "docs")
 SUFFIXES = {".py", ".yaml", ".yml", ".md", ".sql", ".json", ".js", ".html", ".sh"}
@@ -43,7 +43,7 @@ def _paths() -> Iterator[Path]:
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert PLACE.read_text() == text(definitions()), "run: python -m tests.conformance.rules"
+    assert DOCUMENT_PATH.read_text() == text(definitions()), "run: python -m tests.conformance.rules"
 
 
 def test_what_is_cited_is_defined() -> None:

@@ -67,7 +67,7 @@ def _matching_events_arrive(server: Registry, sinks: Webhooks) -> str:
         f"{sinks.url}/one", types=[CREATED], filters=[{"prefix": {"subject": "/schemagroups/a/"}}], settings=SOON
     )
     until(lambda: server.status(id)["validation"]["state"] == "validated")
-    [asked] = sinks.asked["/one"]
+    [asked] = sinks.consent_requests["/one"]
     assert asked["webhook-request-origin"] == "localhost"
     writes = [server.write(version) for version in ("a/s/1", "b/s/1", "a/s/2", "a/t/1")]
     server.delete("a/s/1")
@@ -186,18 +186,18 @@ def _forbidden_addresses(server: Registry) -> None:
 def _killed_before_an_answer(server: Registry, sinks: Webhooks, many: int) -> str:
     """3: a subscription whose server is killed while some of its many events are being sent."""
     id = server.subscribe(f"{sinks.url}/many", types=[CREATED], filters=[{"prefix": {"subject": "/schemagroups/m"}}])
-    until(lambda: sinks.asked["/many"])
+    until(lambda: sinks.consent_requests["/many"])
     for group in range(20):
         schemas = {f"s{number}": {"versions": {"1": VERSION}} for number in range(many // 20)}
         server.done("PUT", f"/schemagroups/m{group}", {"schemas": schemas})
     until(lambda: len(sinks.received["/many"]) > many / 10)
-    sinks.holding = True
+    sinks.is_blocked = True
     count = len(sinks.received["/many"])
     until(lambda: len(sinks.received["/many"]) > count)
     server.served.process.send_signal(signal.SIGKILL)
     server.served.process.wait()
     assert len(sinks.received["/many"]) < many
-    sinks.holding = False
+    sinks.is_blocked = False
     return id
 
 

@@ -66,7 +66,7 @@ REQUESTS: Final = (
 )
 
 
-class _Calendar(RequestClock):
+class RequestCalendar(RequestClock):
     """A clock that shows the day of the current request."""
 
     day = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -77,7 +77,7 @@ class _Calendar(RequestClock):
 
 async def send_requests(database: str) -> None:
     """Sends the requests to the API of a new registry."""
-    moment = _Calendar()
+    moment = RequestCalendar()
     tokens = json.dumps({name: {"name": name, "role": "writer"} for name in CALLERS})
     settings = Settings(database=database, registryid="reg", tokens=tokens)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id)

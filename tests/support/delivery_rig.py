@@ -163,7 +163,7 @@ class Rig:
             self.record((f"/dirs/{id}", {"n": 1}))
         return self.position
 
-    def often(self, xid: str, times: int) -> int:
+    def record_repeatedly(self, xid: str, times: int) -> int:
         """Records a number of interactions that write one entity, in one transaction."""
         with self.store.writing() as tx:
             for number in range(times):
@@ -277,7 +277,7 @@ class Rig:
     def status(self, id: str = "s") -> dict[str, Any]:
         return dict(self.deliveries.status(self.subscription(id)))
 
-    def letters(self, id: str = "s") -> list[dict[str, Any]]:
+    def deadletters(self, id: str = "s") -> list[dict[str, Any]]:
         return [dict(letter) for letter in self.deliveries.deadletters(id, "", 1000)]
 
 

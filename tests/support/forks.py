@@ -32,13 +32,13 @@ _CONTEXT.set_forkserver_preload([*_VERB_MODULES, *_LATE_MODULES, "tests.support.
 class Fork:
     """A process of `annals`, with the methods of `subprocess.Popen`.
 
-    environment: the whole environment. said, complained: files to which stdout and stderr are appended.
+    environment: the whole environment. stdout, stderr: files to which stdout and stderr are appended.
     """
 
     def __init__(
-        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], said: Path, complained: Path
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdout: Path, stderr: Path
     ) -> None:
-        given = tuple(arguments), str(cwd), dict(environment), (str(said), str(complained))
+        given = tuple(arguments), str(cwd), dict(environment), (str(stdout), str(stderr))
         self._process = _CONTEXT.Process(target=_run, args=given)
         self._process.start()
         assert self._process.pid is not None

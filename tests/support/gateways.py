@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import httpx
 
 
-class Asked(NamedTuple):
+class GatewayRequest(NamedTuple):
     """A request. path: decoded, without the query."""
 
     method: str
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
     query: dict[str, str]
 
 
-class Told(NamedTuple):
+class GatewayResponse(NamedTuple):
     """A response. body: sent as JSON."""
 
     status: int
@@ -33,15 +33,15 @@ class Told(NamedTuple):
 
 
 #: Returns the response to a request, or None to forward the request.
-Answer = Callable[[Asked], Told | None]
+Answer = Callable[[GatewayRequest], GatewayResponse | None]
 #: Returns the query parameters of a request that are not forwarded.
-Ignored = Callable[[Asked], Collection[str]]
+Ignored = Callable[[GatewayRequest], Collection[str]]
 #: Changes the body of the registry's response to a request.
-Change = Callable[[Asked, Any], Any]
+Change = Callable[[GatewayRequest, Any], Any]
 
 
 class Gateway(ThreadingHTTPServer):
-    """url: its own address. asked: all requests, in order."""
+    """url: its own address. requests: all requests, in order."""
 
     daemon_threads = True
 
@@ -50,7 +50,7 @@ class Gateway(ThreadingHTTPServer):
         self.client = httpx.Client(base_url=registry, timeout=60)
         self.answer, self.ignored, self.change = answer, ignored, change
         self.url = f"http://127.0.0.1:{self.server_port}"
-        self.asked: list[Asked] = []
+        self.requests: list[GatewayRequest] = []
         self.lock = Lock()
 
 
@@ -80,9 +80,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         content = self.rfile.read(int(self.headers.get("content-length", 0)))
         parts = urlsplit(self.path)
-        request = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)))
+        request = GatewayRequest(self.command, unquote(parts.path), dict(parse_qsl(parts.query)))
         with self.server.lock:
-            self.server.asked.append(request)
+            self.server.requests.append(request)
             response = self.server.answer(request)
         if response is None:
             response = self._forwarded(request, content)
@@ -94,14 +94,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _forwarded(self, request: Asked, content: bytes) -> Told:
+    def _forwarded(self, request: GatewayRequest, content: bytes) -> GatewayResponse:
         forwarded = ("accept", "content-type", "confluent-accept-unknown-properties")
         headers = {name: value for name in forwarded if (value := self.headers.get(name)) is not None}
         ignored = self.server.ignored(request)
         query = urlencode({name: value for name, value in request.query.items() if name not in ignored})
         path = f"{urlsplit(self.path).path}?{query}"
         answer = self.server.client.request(self.command, path, content=content, headers=headers)
-        return Told(answer.status_code, self.server.change(request, answer.json() if answer.content else None))
+        return GatewayResponse(
+            answer.status_code, self.server.change(request, answer.json() if answer.content else None)
+        )
 
     do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - names of the standard library
 

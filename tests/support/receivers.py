@@ -42,7 +42,7 @@ class Receiver:
     """An ASGI application that records requests. answers: its responses, in order; 204 when there are none left."""
 
     answers: list[Response] = field(default_factory=list)
-    got: list[ReceivedRequest] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     url: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +52,9 @@ class Receiver:
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         query = f"?{scope['query_string'].decode()}" if scope["query_string"] else ""
         target = scope["raw_path"].decode() + query
-        self.got.append(ReceivedRequest(scope["method"], target, headers, await request.body(), tuple(scope["client"])))
+        self.requests.append(
+            ReceivedRequest(scope["method"], target, headers, await request.body(), tuple(scope["client"]))
+        )
         answer = self.answers.pop(0) if self.answers else Response(status_code=204)
         await answer(scope, receive, send)
 

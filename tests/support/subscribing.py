@@ -29,10 +29,10 @@ TOKENS: Final = json.dumps(
 
 
 class InMemoryDeliveries(NoDeliveries):
-    """Deliveries whose state a test sets. letters: dead letters by sequence. done: the calls, in order."""
+    """Deliveries whose state a test sets. by_sequence: dead letters. done: the calls, in order."""
 
     def __init__(self) -> None:
-        self.letters: dict[str, dict[str, Any]] = {}
+        self.by_sequence: dict[str, dict[str, Any]] = {}
         self.state: dict[str, Any] = {}
         self.running = False
         self.done: list[tuple[str, ...]] = []
@@ -44,16 +44,16 @@ class InMemoryDeliveries(NoDeliveries):
         return self.running
 
     def deadletters(self, id: str, after: str, limit: int) -> Sequence[Mapping[str, Any]]:
-        return [self.letters[each] for each in sorted(self.letters) if each > after][:limit]
+        return [self.by_sequence[each] for each in sorted(self.by_sequence) if each > after][:limit]
 
     def deadletter(self, id: str, sequence: str) -> Mapping[str, Any] | None:
-        return self.letters.get(sequence)
+        return self.by_sequence.get(sequence)
 
     def redeliver(self, id: str, sequence: str) -> None:
         self.done.append(("redeliver", sequence))
 
     def discard(self, id: str, sequence: str) -> None:
-        del self.letters[sequence]
+        del self.by_sequence[sequence]
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         self.done.append(("consent", id, secret, str(rate)))

@@ -23,19 +23,19 @@ class ReceivedEvent(NamedTuple):
 
 @dataclass
 class Webhooks:
-    """asked: headers of OPTIONS requests by path. received: events by path. answer: returns the status for an event.
+    """consent_requests: headers of OPTIONS requests by path. received: events by path.
 
-    consents: whether responses to OPTIONS grant permission to deliver. holding: events get no response while it is
-    set. seconds: the delay before each response to an event.
+    answer: returns the status for an event. consents: whether responses to OPTIONS grant permission to deliver.
+    is_blocked: events get no response while it is set. delay: seconds before each response to an event.
     """
 
     url: str = ""
-    asked: dict[str, list[Mapping[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    consent_requests: dict[str, list[Mapping[str, str]]] = field(default_factory=lambda: defaultdict(list))
     received: dict[str, list[ReceivedEvent]] = field(default_factory=lambda: defaultdict(list))
     answer: Callable[[str, dict[str, Any]], int] = lambda path, event: 204
     consents: bool = True
-    holding: bool = False
-    seconds: float = 0.0
+    is_blocked: bool = False
+    delay: float = 0.0
 
     def events(self, path: str) -> list[dict[str, Any]]:
         """The events received at a path, in order."""
@@ -60,15 +60,15 @@ class Webhooks:
 
     async def _answered(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
         if method == "OPTIONS":
-            self.asked[path].append(headers)
+            self.consent_requests[path].append(headers)
             consent = "WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: *\r\n" if self.consents else ""
             return f"HTTP/1.1 200 OK\r\n{consent}Content-Length: 0\r\n\r\n".encode()
         event = json.loads(body)
         self.received[path].append(ReceivedEvent(event, headers, time.monotonic()))
-        while self.holding:
+        while self.is_blocked:
             await asyncio.sleep(0.01)
-        if self.seconds:
-            await asyncio.sleep(self.seconds)
+        if self.delay:
+            await asyncio.sleep(self.delay)
         return f"HTTP/1.1 {self.answer(path, event)} So\r\nContent-Length: 0\r\n\r\n".encode()
 
     async def _run(self, started: threading.Event, over: asyncio.Event) -> None:

@@ -213,7 +213,7 @@ class ConfluentRoutes:
         position = await self._find_position() if found.route.needs_model else 0
 
         def answer_anew() -> Awaitable[Response]:
-            return self._answer_anew(request, found, content, position)
+            return self._compute_answer(request, found, content, position)
 
         if not found.route.is_repeated:
             return await answer_anew()
@@ -230,7 +230,7 @@ class ConfluentRoutes:
             raise status_error(404)
         return found.position
 
-    async def _answer_anew(self, request: Request, found: FoundRoute, content: bytes | None, position: int) -> Response:
+    async def _compute_answer(self, request: Request, found: FoundRoute, content: bytes | None, position: int) -> Response:
         """position: of the registry, or an earlier one; the answer shows that one or a later one."""
         route, parts, context = found
         json_response(request, {})  # refuses an Accept that nothing fits before anything is changed

@@ -42,7 +42,7 @@ class AccessApi:
         content = None if body is None else json.dumps(body).encode()
         return self.runner.run(self.client.request(method, path, content=content, headers=headers))
 
-    def made(self, **members: Any) -> dict[str, Any]:
+    def create_key(self, **members: Any) -> dict[str, Any]:
         """Creates a key. A member that is None is omitted."""
         body = {"name": "ci", "role": "writer", **members}
         answer = self.send("POST", "/-/keys", {name: value for name, value in body.items() if value is not None})

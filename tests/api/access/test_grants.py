@@ -140,7 +140,7 @@ def test_a_grant_is_replaced(api: AccessApi) -> None:
 
 def test_who_may_grant(api: AccessApi) -> None:
     # ACC-49, ACC-64: an admin of a place can grant any role there; a list has the grants that its caller administers
-    key = api.made(name="root", role="admin")["key"]
+    key = api.create_key(name="root", role="admin")["key"]
     for by, at, role, status in (
         ("team", "/schemagroups/pay-eu", "admin", 201),
         ("team", "/schemagroups/pay-*", "reader", 201),
@@ -167,7 +167,7 @@ def test_who_may_grant(api: AccessApi) -> None:
 def test_who_could(api: AccessApi) -> None:
     # ACC-66
     created = grant(api, at="/schemagroups/pay-*", role="reader")
-    key = api.made(groups={"/schemagroups/pay-eu": "writer"}, role=None)
+    key = api.create_key(groups={"/schemagroups/pay-eu": "writer"}, role=None)
     position = int(api.send("GET", "/").headers["annals-position"])
     then = api.send("GET", "/-/access/schemagroups/pay-eu/schemas/s").json()
     from_settings = [
@@ -195,7 +195,7 @@ def test_grants_and_keys_stay_out_of_the_registry(api: AccessApi) -> None:
     # ACC-63: state hashes, exports and the feeds of other callers do not contain them
     before = api.send("GET", "/-/hash").json()
     grant(api)
-    api.made()
+    api.create_key()
     assert api.send("GET", "/-/hash").json()["hash"] == before["hash"]
     assert "grants" not in api.send("GET", "/export").text
     for path in ("/-/log", "/-/events", "/-/interactions", "/-/diff?from=1"):

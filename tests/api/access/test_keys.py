@@ -70,7 +70,7 @@ def test_a_key_is_shown_once(api: AccessApi) -> None:
 )
 def test_bad_keys_are_refused(api: AccessApi, body: Any, pointer: str, code: str) -> None:
     # ACC-41: the error names the member, and nothing is recorded
-    api.made(name="taken")
+    api.create_key(name="taken")
     before = api.send("GET", "/-/keys").json()
     answer = api.send("POST", "/-/keys", body)
     problem = answer.json()
@@ -81,7 +81,7 @@ def test_bad_keys_are_refused(api: AccessApi, body: Any, pointer: str, code: str
 
 def test_rotation_with_grace(api: AccessApi) -> None:
     # ACC-46: the old key works until the grace period ends, the new key at once
-    old = api.made()
+    old = api.create_key()
     for grace in (-1, 604801, "1", 1.5):
         assert api.send("POST", f"/-/keys/{old['id']}/actions/rotate", {"grace": grace}).status_code == 400
     answer = api.send("POST", f"/-/keys/{old['id']}/actions/rotate", {"grace": 60})
@@ -99,19 +99,19 @@ def test_rotation_with_grace(api: AccessApi) -> None:
 
 def test_keys_end(api: AccessApi) -> None:
     # ACC-47: by revocation and by expiry; then the name is available again
-    revoked, expired = api.made(), api.made(name="short", expires="2026-01-02T04:00:00Z")
+    revoked, expired = api.create_key(), api.create_key(name="short", expires="2026-01-02T04:00:00Z")
     assert api.send("DELETE", f"/-/keys/{revoked['id']}").status_code == 204
     assert (api.whoami(revoked["key"]), api.whoami(expired["key"])["name"]) == (401, "key:short")
     assert api.send("GET", f"/-/keys/{revoked['id']}").status_code == 404
     api.now += timedelta(hours=1)
     assert api.whoami(expired["key"]) == 401
     assert api.send("POST", f"/-/keys/{expired['id']}/actions/rotate").json()["code"] == "expired"
-    assert {api.made(name=name)["name"] for name in ("ci", "short")} == {"ci", "short"}
+    assert {api.create_key(name=name)["name"] for name in ("ci", "short")} == {"ci", "short"}
 
 
 def test_keys_of_the_past(api: AccessApi) -> None:
     # ACC-40, ACC-48: `asof` returns the keys of a moment, without their last use
-    created = api.made()
+    created = api.create_key()
     api.whoami(created["key"])
     [shown] = api.send("GET", "/-/keys").json()
     assert shown.pop("lastused").keys() == {"time", "address"}
@@ -134,7 +134,7 @@ def test_a_dry_run_makes_no_key(api: AccessApi) -> None:
 
 def test_a_key_is_a_password_too(api: AccessApi) -> None:
     # ACC-12: with its id as the user name
-    created = api.made()
+    created = api.create_key()
 
     def status(user: str) -> int:
         text = base64.b64encode(f"{user}:{created['key']}".encode()).decode()
@@ -146,7 +146,7 @@ def test_a_key_is_a_password_too(api: AccessApi) -> None:
 
 def test_a_typing_error_costs_no_look_up(api: AccessApi, monkeypatch: pytest.MonkeyPatch) -> None:
     # ACC-43
-    key = api.made()["key"]
+    key = api.create_key()["key"]
     assert parse_key(key) is not None and len(key) == len("annals_") + 12 + 1 + 43 + 6
     monkeypatch.setattr("annals.projections.access.stored_access.read_entries", None)
     for position in range(len("annals_"), len(key)):
@@ -164,7 +164,7 @@ def test_who_may_make_keys(api: AccessApi) -> None:
         ("team", {"groups": {"/schemagroups/pay-eu": "reader", "/schemagroups/other": "reader"}}, 403),
         ("team", {"role": "reader"}, 403),
         ("writer", {"groups": {"/schemagroups/pay-eu": "reader"}}, 403),
-        (api.made(name="root", role="admin")["key"], {"role": "reader"}, 403),
+        (api.create_key(name="root", role="admin")["key"], {"role": "reader"}, 403),
     ]
     for number, (by, roles, status) in enumerate(wanted):
         answer = api.send("POST", "/-/keys", {"name": f"k{number}", **roles}, by=by)

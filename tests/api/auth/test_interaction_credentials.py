@@ -20,7 +20,7 @@ from tests.api.auth.test_basic import ADA, basic
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.api.auth.test_tls import CLIENTS, der_header
 from tests.api.ui.test_login import cookie_of, post
-from tests.commands.verify.test_proof import checked
+from tests.commands.verify.test_proof import program_output
 from tests.support.certificates import Authority
 from tests.support.console import Annals, annals, folder
 from tests.support.registries.in_process import Api, create, serving
@@ -96,12 +96,14 @@ def check_log(api: Api, store_url: str) -> None:
     """The log has authenticator and key id, a copy reads them, and both verifications detect changes of them."""
     lines = api.send("GET", "/-/log", **LINES).content.splitlines()
     last = api.send("GET", "/-/log/head", **ADMIN).json()
-    assert checked(lines) == f"{last['position']} events, chain {last['chain']}, state {last['state']}\n"
+    assert program_output(lines) == f"{last['position']} events, chain {last['chain']}, state {last['state']}\n"
     found = [(each.authenticator, each.keyid) for each in parse_interactions(lines)]
     sent = [json.loads(line) for line in lines if b'"first"' in line]
     assert found == [(each.get("authenticator", ""), each.get("keyid", "")) for each in sent]
     assert [name for name, _ in found if name][-6:] == ["keys", "keys", "tokens", "jwt", "basic", "certificate"]
-    assert "differs" in checked([line.replace(b'"authenticator":"jwt"', b'"authenticator":"basic"') for line in lines])
+    assert "differs" in program_output(
+        [line.replace(b'"authenticator":"jwt"', b'"authenticator":"basic"') for line in lines]
+    )
     with closing(Store(store_url)) as store:
         assert [*verify_log(store)] == []
         forgeries = {"authenticator = 'tokens' WHERE authenticator = 'jwt'": 1, "keyid = '' WHERE caller = 'key:ci'": 4}

@@ -49,7 +49,7 @@ def store(store_url: str) -> Iterator[SessionStore]:
         yield store
 
 
-def opened(store: SessionStore, clock: Clock, *keys: bytes) -> Sessions:
+def open_sessions(store: SessionStore, clock: Clock, *keys: bytes) -> Sessions:
     sessions = Sessions(store, SessionSettings(), Vault(keys), Provider(), clock)
     sessions.open()
     return sessions
@@ -69,7 +69,7 @@ def caller(sessions: Sessions, cookie: str) -> Caller | None:
 
 def test_the_id_token_comes_back_at_sign_out(store: SessionStore) -> None:
     """ACC-57: the first sign-out returns the ID token and the authenticator of the session."""
-    sessions = opened(store, Clock(), KEY)
+    sessions = open_sessions(store, Clock(), KEY)
     cookie = asyncio.run(sessions.begin(ADA, TOKENS))
     assert asyncio.run(sessions.end(cookie)) == (PROVIDER, TOKENS.id_token)
     assert asyncio.run(sessions.end(cookie)) is None
@@ -77,14 +77,14 @@ def test_the_id_token_comes_back_at_sign_out(store: SessionStore) -> None:
 
 def test_without_a_master_key_no_token_is_kept(store: SessionStore) -> None:
     """ACC-56: tokens are stored encrypted or not at all."""
-    sessions = opened(store, Clock())
+    sessions = open_sessions(store, Clock())
     assert asyncio.run(sessions.end(asyncio.run(sessions.begin(ADA, TOKENS)))) == (PROVIDER, "")
 
 
 def test_an_id_token_alone_does_not_make_a_session_longer(store: SessionStore) -> None:
     """ACC-56: without a refresh token, a session lasts an hour."""
     clock = Clock()
-    sessions = opened(store, clock, KEY)
+    sessions = open_sessions(store, clock, KEY)
     cookie = asyncio.run(sessions.begin(ADA, ProviderTokens(id_token="an ID token")))
     clock.now += CHECK_SECONDS
     assert caller(sessions, cookie) == ADA.caller
@@ -102,7 +102,7 @@ def test_tokens_of_another_session_do_not_open(store: SessionStore) -> None:
 def test_sessions_of_one_caller_are_bounded(store: SessionStore) -> None:
     """ACC-54: beyond the limit, a sign-in ends the least recently used session of the same caller."""
     clock = Clock()
-    sessions = opened(store, clock)
+    sessions = open_sessions(store, clock)
     other = asyncio.run(sessions.begin(Identity(Caller("jo"), "jwt")))
     first, second = (asyncio.run(sessions.begin(ADA)) for _ in range(2))
     clock.now += 100
@@ -126,7 +126,7 @@ def test_the_table_of_an_older_program(store_url: str) -> None:
         connection.exec_driver_sql("CREATE TABLE session (hash TEXT PRIMARY KEY, caller TEXT NOT NULL)")
     engine.dispose()
     with closing(SessionStore(store_url)) as store:
-        sessions = opened(store, Clock(), KEY)
+        sessions = open_sessions(store, Clock(), KEY)
         cookie = asyncio.run(sessions.begin(ADA, TOKENS))
     with closing(SessionStore(store_url)) as store:
-        assert caller(opened(store, Clock(), KEY), cookie) == ADA.caller
+        assert caller(open_sessions(store, Clock(), KEY), cookie) == ADA.caller

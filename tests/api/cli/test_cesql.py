@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.cli.test_console import written
+from tests.api.cli.test_console import write_file
 from tests.support.console import Annals
 
 EVENT = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t.created", "n": 5, "on": True, "data": {"id": 2}}
@@ -37,7 +37,7 @@ def evaluate_lines(annals: Annals, monkeypatch: pytest.MonkeyPatch, *texts: Any)
 )
 def test_one_expression(annals: Annals, folder: Path, expression: str, printed: Any) -> None:
     # SUB-641: an expression with an error has a value too
-    ended = annals("cesql", expression, "--event", written(folder, "event.json", EVENT))
+    ended = annals("cesql", expression, "--event", write_file(folder, "event.json", EVENT))
     assert (ended.code, json.loads(ended.out), ended.err) == (0, printed, "")
 
 
@@ -54,7 +54,7 @@ def test_what_is_refused(annals: Annals, folder: Path) -> None:
         "annals: the expression does not parse: line 1, column 10: a string literal is expected, not the end\n"
     )
     for content, reason in (("{", "line 1"), ("[]", "an event has to be an object"), ({"x": {}}, 'the attribute "x"')):
-        ended = annals("cesql", "TRUE", "--event", written(folder, "event.json", content))
+        ended = annals("cesql", "TRUE", "--event", write_file(folder, "event.json", content))
         assert (ended.code, ended.out) == (1, "") and reason in ended.err
     for arguments in ([], ["TRUE", "--jsonl"], ["TRUE", "--event", "missing.json"]):
         assert annals("cesql", *arguments).code == 2

@@ -22,7 +22,7 @@ DATA = {"dirs": {"d1": {"name": "one", "files": {"f1": {"versionid": "v1", "file
 REGISTRY = {"name": "Sample", "labels": {"stage": "test"}, **DATA}
 
 
-def written(folder: Path, name: str, content: Any) -> Path:
+def write_file(folder: Path, name: str, content: Any) -> Path:
     path = folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return path
@@ -30,7 +30,7 @@ def written(folder: Path, name: str, content: Any) -> Path:
 
 @pytest.fixture
 def samples(folder: Path) -> list[Path]:
-    return [written(folder, "model.json", MODEL), written(folder, "data.json", DATA)]
+    return [write_file(folder, "model.json", MODEL), write_file(folder, "data.json", DATA)]
 
 
 def rename_in_log(file: str) -> None:
@@ -57,7 +57,7 @@ def test_models_and_documents_are_imported(annals: Annals, samples: list[Path], 
 
 
 def test_an_import_writes_registry_attributes_and_groups(annals: Annals, folder: Path, sqlite_url: str) -> None:
-    files = [written(folder, "model.json", MODEL), written(folder, "registry.json", REGISTRY)]
+    files = [write_file(folder, "model.json", MODEL), write_file(folder, "registry.json", REGISTRY)]
     assert annals("import", *files, "--database", sqlite_url).code == 0
     found = exported(annals, sqlite_url)
     assert (found["name"], found["labels"]) == ("Sample", {"stage": "test"})
@@ -68,7 +68,7 @@ def test_the_console_can_change_an_immutable_registry(annals: Annals, folder: Pa
     # CAP-13: the console can change the store even if the capabilities make everything immutable
     closed: Any = {name: {"mutable": False} for name in ("capabilities", "entities", "export", "model", "modelsource")}
     for available in (closed, {**closed, "capabilities": {"mutable": True}}):
-        document = written(folder, "capabilities.json", {"capabilities": {"available": available}})
+        document = write_file(folder, "capabilities.json", {"capabilities": {"available": available}})
         ended = annals("import", "--as", "registry", document, "--database", store_url)
         assert (ended.code, ended.err) == (0, "")
         assert exported(annals, store_url)["capabilities"]["available"] == available
@@ -80,7 +80,7 @@ def test_an_import_keeps_server_assigned_ids(annals: Annals, folder: Path) -> No
     files = {"singular": "file", "hasdocument": False, "setversionid": False}
     model = {"groups": {"dirs": {"singular": "dir", "resources": {"files": files}}}}
     given: Any = {"dirs": {"d": {"files": {"f": {"versions": {"2": {}, "1": {}}}, "g": {"versions": {"7": {}}}}}}}
-    ways = [written(folder, "model.json", model), written(folder, "data.json", given)]
+    ways = [write_file(folder, "model.json", model), write_file(folder, "data.json", given)]
     annals("import", *ways, "--database", "sqlite:///one.db")
     annals("export", "--output", "all.json", "--database", "sqlite:///one.db")
     ended = annals("import", "all.json", "--database", "sqlite:///two.db")
@@ -96,7 +96,7 @@ def test_an_import_keeps_server_assigned_ids(annals: Annals, folder: Path) -> No
 def test_an_export_of_what_was_stated_has_no_defaults(annals: Annals, folder: Path) -> None:
     # MS-16: only the stated attributes are exported
     message = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "t"}}}
-    data = written(folder, "data.json", {"messagegroups": {"g": {"messages": {"m": message}}}})
+    data = write_file(folder, "data.json", {"messagegroups": {"g": {"messages": {"m": message}}}})
     annals("import", data)
     annals("export", "--stated", "--output", "stated.json")
     shown = json.loads((folder / "stated.json").read_text())["messagegroups"]["g"]["messages"]["m"]["versions"]["1"]
@@ -118,8 +118,8 @@ def test_the_same_model_again_is_no_change(annals: Annals, samples: list[Path], 
 
 def test_a_model_may_include_its_neighbours(annals: Annals, folder: Path, sqlite_url: str) -> None:
     # MOD-72: $include names a file in the folder of the file that contains it.
-    written(folder, "dirs.json", MODEL)
-    including = written(folder, "model.json", {"groups": {"$include": "dirs.json#/groups"}})
+    write_file(folder, "dirs.json", MODEL)
+    including = write_file(folder, "model.json", {"groups": {"$include": "dirs.json#/groups"}})
     assert annals("import", including, "--database", sqlite_url).code == 0
     assert "dirs" in exported(annals, sqlite_url)["modelsource"]["groups"]
 
@@ -261,7 +261,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED.keys())
 def test_refused_input_is_one_line_and_code_1(annals: Annals, folder: Path, content: Any) -> None:
-    ended = annals("import", written(folder, "bad.json", content))
+    ended = annals("import", write_file(folder, "bad.json", content))
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("annals: bad.json: ") or ended.err.startswith(f"annals: {folder}/bad.json: ")
     assert ended.err.count("\n") == 1
@@ -269,7 +269,7 @@ def test_refused_input_is_one_line_and_code_1(annals: Annals, folder: Path, cont
 
 def test_the_line_names_the_attribute_and_the_rule(annals: Annals, folder: Path) -> None:
     # ERR-1: an error names its type from the specification.
-    ended = annals("import", written(folder, "bad.json", {"schemagroups": {"g": {"epoch": 1, "name": 5}}}))
+    ended = annals("import", write_file(folder, "bad.json", {"schemagroups": {"g": {"epoch": 1, "name": 5}}}))
     for part in ("/schemagroups/g", "name", "(invalid_attribute)"):
         assert part in ended.err
 
@@ -278,7 +278,7 @@ def test_a_refused_file_leaves_nothing_behind(annals: Annals, samples: list[Path
     # ENT-4: one failure undoes the whole request.
     annals("import", *samples)
     end = annals("log", "tail", "-n", "1").out
-    bad = written(folder, "bad.json", {"dirs": {"d2": {}, "d3": {"name": 5}}})
+    bad = write_file(folder, "bad.json", {"dirs": {"d2": {}, "d3": {"name": 5}}})
     assert annals("import", bad).code == 1
     assert annals("log", "tail", "-n", "1").out == end
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from annals.api.cli.tables import printable_text
-from tests.api.cli.test_console import samples, written
+from tests.api.cli.test_console import samples, write_file
 from tests.support.console import Annals
 
 __all__ = ["samples"]
@@ -22,7 +22,7 @@ AGAIN = {"dirs": {"d1": {"name": "two"}}}
 @pytest.fixture
 def database(annals: Annals, samples: list[Path], folder: Path, store_url: str) -> str:
     """A store with a Group and a file, whose Group is renamed later; on each database."""
-    for file in (*samples, written(folder, "again.json", AGAIN)):
+    for file in (*samples, write_file(folder, "again.json", AGAIN)):
         assert annals("import", file, "--database", store_url).code == 0
     return store_url
 

@@ -20,7 +20,7 @@ MESSAGE = "/messagegroups/g/messages/m"
 DEFINITION = "/messagecatalog/g/messagedefinitions/m"
 
 
-def filled(api: Api) -> None:
+def fill_registry(api: Api) -> None:
     """Creates a schema and a message with an old time, and deletes the schema."""
     api.done("PUT", SCHEMA, b"text", content_type="text/plain", xregistry_format="Own/1")
     api.done("PUT", MESSAGE, {"createdat": OLD})
@@ -33,7 +33,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     url = f"sqlite:///{tmp_path_factory.mktemp('compat') / 'annals.db'}"
     create(url, default_source())
     with serving(url) as api:
-        filled(api)
+        fill_registry(api)
         yield api
 
 
@@ -138,7 +138,7 @@ def test_callers_see_events_of_readable_groups(store_url: str, token: str, wante
     # LEG-1103, LEG-1105: rights for a Group of the registry apply to the legacy events of the Group
     create(store_url, default_source())
     with serving(store_url) as api:
-        filled(api)
+        fill_registry(api)
     with serving(store_url, tokens=json.dumps(TOKENS)) as api:
         path = "/-/events?family=schemaregistry,messagecatalog"
         assert api.send("GET", path, authorization=f"Bearer {token}").json() == wanted

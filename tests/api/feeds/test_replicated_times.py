@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annals.commands.store.log import Store
-from tests.projections.log.test_replicated_times import recorded
+from tests.projections.log.test_replicated_times import record_history
 from tests.support.registries.in_process import create, serving
 
 #: The time in minutes after noon of 2026-01-01, and the xid of an event; the registry was made on the next day.
@@ -28,7 +28,7 @@ def test_times_are_those_of_the_interactions(store_url: str, query: str, subject
     # EV-79: the events of the requested times, wherever they are in the log, and no others
     create(store_url)
     store = Store(store_url)
-    recorded(store, HISTORY)
+    record_history(store, HISTORY)
     store.close()
     with serving(store_url) as api:
         found = api.get(f"/-/events?{query}")

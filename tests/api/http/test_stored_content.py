@@ -77,7 +77,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("name", DOCUMENT_REQUESTS)
-def test_door(stored: tuple[Api, str], name: str) -> None:
+def test_stored_documents_cannot_run(stored: tuple[Api, str], name: str) -> None:
     # ACC-102: stored documents have CSP `sandbox; default-src 'none'`
     # HTML, SVG and XML are attachments, unless HTTP-44 gives a file name
     (api, media_type), read = stored, DOCUMENT_REQUESTS[name]

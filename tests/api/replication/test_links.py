@@ -15,7 +15,7 @@ from annals.domain.decisions.world import Decision
 from annals.domain.registry.events import EntityCreated
 from annals.domain.replication.link import COLLECTION, TYPE
 from annals.domain.replication.link_document import parse_link
-from tests.api.subscriptions.test_secrets import everything_kept
+from tests.api.subscriptions.test_secrets import all_stored_rows
 from tests.support.registries.in_process import BASE, Api, create, serving
 from tests.support.subscribing import KEY, TOKENS, bearer
 
@@ -250,13 +250,13 @@ def test_secrets_are_nowhere(api: Api, store_url: str, caplog: pytest.LogCapture
     paths = ("/-/links", "/-/links/p", "/-/log", "/-/history/-/links/p?images=before,after", "/-/metrics")
     responses += [api.done("GET", path, **ROOT).text for path in paths]
     responses.append(api.send("POST", "/-/links/p/actions/check", **ROOT).text)
-    rows = b"\n".join(row for _, row in everything_kept(store_url))
+    rows = b"\n".join(row for _, row in all_stored_rows(store_url))
     assert not any(MARK in each for each in (*responses, caplog.text)) and MARK.encode() not in rows
     shown = api.done("GET", "/-/links/p", **ROOT).json()["credential"]
     assert shown == {"type": "basic", "username": "u"}
-    assert sum(name == "secret" for name, _ in everything_kept(store_url)) == 1  # a replaced secret is destroyed
+    assert sum(name == "secret" for name, _ in all_stored_rows(store_url)) == 1  # a replaced secret is destroyed
     api.done("DELETE", "/-/links/p", **ROOT)
-    assert not any(name == "secret" for name, _ in everything_kept(store_url))
+    assert not any(name == "secret" for name, _ in all_stored_rows(store_url))
 
 
 def test_without_a_master_key(store_url: str) -> None:

@@ -54,7 +54,7 @@ def api(store_url: str) -> Iterator[Api]:
         yield served
 
 
-def everything_kept(url: str) -> Iterator[tuple[str, bytes]]:
+def all_stored_rows(url: str) -> Iterator[tuple[str, bytes]]:
     """Each row of each table, as bytes, with states of events decompressed."""
     with closing(Store(url)) as store, store.engine.begin() as connection:
         found = MetaData()
@@ -124,7 +124,7 @@ def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> N
     send("OPTIONS", path)
     send("POST", f"{path}/actions/pause")
     assert [text for text in responses if MARK in text] == []
-    kept = list(everything_kept(store_url))
+    kept = list(all_stored_rows(store_url))
     assert [name for name, row in kept if MARK.encode() in row] == []
     assert all(b'{"xid":"' in row for name, row in kept if name == "log")
     assert MARK not in caplog.text
@@ -164,7 +164,7 @@ def test_who_delivers_has_them(api: Api, store_url: str) -> None:
         with pytest.raises(LookupError):
             secrets.reveal(subscription)
         secrets.replace(subscription, {"sinkcredential.accesstoken": "late"})
-    assert [name for name, _ in everything_kept(store_url) if name == "secret"] == []
+    assert [name for name, _ in all_stored_rows(store_url) if name == "secret"] == []
     assert json.loads(api.send("GET", "/-/log/head", **bearer("root")).text)["position"] == before + 1
 
 

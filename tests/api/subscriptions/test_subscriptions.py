@@ -257,11 +257,11 @@ def test_dead_letters(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-509, SUB-831: they are listed in pages, redelivered, discarded
     path = f"/subscriptions/{create_subscription(api)['id']}/deadletters"
     first, second, third = (f"{position:020}.00" for position in (1, 2, 3))
-    stored_deliveries.letters = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
+    stored_deliveries.by_sequence = {each: {"sequence": each, "reason": "rejected"} for each in (first, second, third)}
     page = api.send("GET", f"{path}?limit=2")
     assert [each["sequence"] for each in page.json()] == [first, second]
     assert [each["sequence"] for each in api.get(page.links["next"]["url"].removeprefix(BASE))] == [third]
-    assert api.get(f"{path}/{second}") == stored_deliveries.letters[second]
+    assert api.get(f"{path}/{second}") == stored_deliveries.by_sequence[second]
     answer = api.send("POST", f"{path}/{second}/redeliver")
     assert answer.status_code == 202 and stored_deliveries.done == [("redeliver", second)]
     assert api.done("DELETE", f"{path}/{third}").json() == {"sequence": third, "reason": "rejected"}

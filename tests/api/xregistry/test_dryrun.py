@@ -22,7 +22,7 @@ from tests.support.examples import examples
 from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import MODEL, Api, create, serving
 from tests.support.registries.requests import Answer, Request, delete_all_rows
-from tests.support.registries.requests import serving as telling
+from tests.support.registries.requests import serving as recording_registry
 
 ID = "xregistry-xregcorrelationid"
 LINES = "application/x-ndjson"
@@ -194,7 +194,7 @@ def test_a_dry_run_predicts_any_history(request: pytest.FixtureRequest, kind: st
 
 
 async def check_history(url: str, history: list[Step]) -> None:
-    async with telling(url) as registry:
+    async with recording_registry(url) as registry:
         for step in history:
             request = as_request(step)
             registry.moment.number += 1

@@ -17,7 +17,7 @@ from tests.support.examples import examples
 from tests.support.histories import Step, as_request, histories
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.registries.requests import Registry, Request
-from tests.support.registries.requests import serving as telling
+from tests.support.registries.requests import serving as recording_registry
 
 ID = "xregistry-xregcorrelationid"
 NOW = "2026-01-02T03:04:05.000000Z"
@@ -134,7 +134,7 @@ def test_any_moment_comes_back(request: pytest.FixtureRequest, kind: str) -> Non
 
 async def restored(url: str, history: list[Step], moment: int) -> None:
     moments: list[tuple[str, Any]] = []
-    async with telling(url) as registry:
+    async with recording_registry(url) as registry:
         for step in history:
             answer = await registry.ask(as_request(step))
             if ID in answer.headers:

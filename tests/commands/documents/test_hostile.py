@@ -20,7 +20,18 @@ import pytest
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CompatibilityCheck, DocumentCheck, FormatCheck
-from tests.commands.documents.hostile import ANY, BOMB, FUSE, LARGE, LATE, XSD, Hostile, Trap, hostile, names
+from tests.commands.documents.hostile import (
+    ANY,
+    LARGE,
+    SLOW_PATTERN,
+    SLOW_TEXT,
+    TIMED_OUT_TEXT,
+    XSD,
+    HostileDocument,
+    Trap,
+    hostile,
+    names,
+)
 from tests.support.serving import Served, serving
 
 #: The time limit for one document. A check without a limit would run for years, until the test itself times out.
@@ -39,7 +50,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 @pytest.fixture(scope="module")
-def table(listener: socket.socket, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Hostile]:
+def table(listener: socket.socket, tmp_path_factory: pytest.TempPathFactory) -> dict[str, HostileDocument]:
     pipe = tmp_path_factory.mktemp("trap") / "pipe"
     os.mkfifo(pipe)
     trap = Trap(f"http://127.0.0.1:{listener.getsockname()[1]}/x", pipe)
@@ -53,7 +64,7 @@ def checker() -> DocumentChecker:
 
 @pytest.mark.parametrize("name", names())
 def test_a_hostile_document_ends_in_time_and_reaches_nothing(
-    name: str, table: dict[str, Hostile], checker: DocumentChecker, listener: socket.socket, tmp_path: Path
+    name: str, table: dict[str, HostileDocument], checker: DocumentChecker, listener: socket.socket, tmp_path: Path
 ) -> None:
     one, content = table[name], table[name].content()
     documents = {digest(content) or "": content}
@@ -79,8 +90,8 @@ def test_a_hostile_document_ends_in_time_and_reaches_nothing(
 
 def bombs(count: int) -> dict[str, bytes]:
     """Documents that take years each to check, by their hashes."""
-    simple = f'<xs:simpleType name="s"><xs:restriction base="xs:string"><xs:pattern value="{BOMB[1:-1]}"/>'
-    rest = f'</xs:restriction></xs:simpleType><xs:element name="e" type="t:s" default="{FUSE}"/></xs:schema>'
+    simple = f'<xs:simpleType name="s"><xs:restriction base="xs:string"><xs:pattern value="{SLOW_PATTERN[1:-1]}"/>'
+    rest = f'</xs:restriction></xs:simpleType><xs:element name="e" type="t:s" default="{SLOW_TEXT}"/></xs:schema>'
     made = [f"{XSD}<!--{number}-->{simple}{rest}".encode() for number in range(count)]
     return {str(digest(content)): content for content in made}
 
@@ -90,7 +101,7 @@ def test_a_request_of_many_bombs_is_given_up() -> None:
     documents = bombs(400)
     document_checks = [FormatCheck("xsd/1.1", name) for name in documents]
     answers = DocumentChecker(CheckLimits(seconds=1, max_losses=3)).check(document_checks, documents.__getitem__)
-    assert all(LATE in answers[document_check][0].text for document_check in document_checks)
+    assert all(TIMED_OUT_TEXT in answers[document_check][0].text for document_check in document_checks)
 
 
 def test_what_is_lost_is_compared_with_nothing() -> None:
@@ -103,7 +114,7 @@ def test_what_is_lost_is_compared_with_nothing() -> None:
     ]
     checker = DocumentChecker(CheckLimits(seconds=2, max_losses=300))
     answers = checker.check([*comparisons, format_check], {**older, bomb: content}.__getitem__)
-    assert all(LATE in answers[document_check][0].text for document_check in (format_check, *comparisons))
+    assert all(TIMED_OUT_TEXT in answers[document_check][0].text for document_check in (format_check, *comparisons))
 
 
 #: For each format, a document whose check takes its whole time limit, or as long as the format allows.
@@ -135,7 +146,9 @@ def put(served: Served, format: str, content: bytes, name: str) -> httpx.Respons
 
 @pytest.mark.long
 @pytest.mark.parametrize("format", SLOW)
-def test_hostile_documents_do_not_block_other_requests(format: str, served: Served, table: dict[str, Hostile]) -> None:
+def test_hostile_documents_do_not_block_other_requests(
+    format: str, served: Served, table: dict[str, HostileDocument]
+) -> None:
     content = table[SLOW[format]].content()
     writes = 0
     with ThreadPoolExecutor(1) as client, httpx.Client(base_url=served.url, timeout=60) as other:
@@ -171,7 +184,7 @@ def test_checks_without_writing_leave_threads_for_others(served: Served) -> None
 @pytest.mark.long
 @pytest.mark.parametrize("format", SLOW)
 def test_a_large_document_costs_the_server_little_memory(
-    format: str, served: Served, table: dict[str, Hostile]
+    format: str, served: Served, table: dict[str, HostileDocument]
 ) -> None:
     large = next(one for name, one in table.items() if format.lower() in name and name.endswith(": large"))
     content, pid = large.content(), served.process.pid

@@ -15,12 +15,12 @@ from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.decisions.commands import DeleteEntities, Restore, WriteMethod, WriteTree
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import RebuildDiverged, rebuild
-from tests.commands.test_dryrun import F, create, put
+from tests.commands.test_dryrun import FILE, create, put
 
 COPIED = (tables.log, tables.head, tables.interaction, tables.document)
 WORK = (
-    put(F, document=b"\x00\xff", name="é \U0001f600", ratio=1.50),
-    WriteTree(F, {}, WriteMethod.POST, document=b"two"),
+    put(FILE, document=b"\x00\xff", name="é \U0001f600", ratio=1.50),
+    WriteTree(FILE, {}, WriteMethod.POST, document=b"two"),
     DeleteEntities("/dirs"),
     Restore("/", 8),
     put("/dirs/e", labels={"a": "b"}),

@@ -28,7 +28,7 @@ from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.commands import DeleteEntities
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.apply import EntityProjection
-from tests.commands.test_dryrun import F, create, put
+from tests.commands.test_dryrun import FILE, create, put
 from tests.support.serving import ROOT
 
 #: Lines of `/-/log`. Positions 1 to 12 are of version 1, the others of version 2.
@@ -40,7 +40,7 @@ ENDS_WITH = (
 PLACE = ("position", "stream", "revision", "topic")
 
 
-def checked(lines: list[bytes]) -> str:
+def program_output(lines: list[bytes]) -> str:
     """What the program in the guide prints for some lines; it runs with Python's standard library only."""
     found = re.search(r"```python\n(.*?)```", (ROOT / "docs/explanation/proof.md").read_text(), re.DOTALL)
     assert found
@@ -86,14 +86,14 @@ def test_published_logs_come_out() -> None:
 
 
 def test_the_program_of_the_guide_finds_the_same() -> None:
-    assert checked(PUBLISHED) == ENDS_WITH
+    assert program_output(PUBLISHED) == ENDS_WITH
 
 
 @pytest.mark.parametrize("number", [5, 22])
 def test_the_program_of_the_guide_finds_what_was_changed(number: int) -> None:
     # Proof: in either version
     last = next(row.last for row in rows(PUBLISHED[number - 1 :]) if isinstance(row, Interaction))
-    printed = checked(changed(PUBLISHED, number, epoch=7))
+    printed = program_output(changed(PUBLISHED, number, epoch=7))
     assert re.fullmatch(r"the interaction that ends at position \d+ differs", printed), (printed, last)
 
 
@@ -119,7 +119,7 @@ def destroyed() -> list[bytes]:
 def test_what_is_destroyed_does_not_break_the_proof() -> None:
     # Proof, version 2: images and callers can be destroyed; the hashes in their place prove the rest and reveal nothing
     left = destroyed()
-    assert checked(left) == ENDS_WITH
+    assert program_output(left) == ENDS_WITH
     assert not any(b'"second"' in line or b'"caller":"grace"' in line for line in left[16:])
     # Without its salt a guess cannot be tried: the right image with another salt has another hash.
     images = {json.loads(line)["image"] for line in left if b'"image"' in line}
@@ -136,9 +136,9 @@ def test_salts_are_new_with_each_image_and_interaction(store_url: str) -> None:
         store.new_salt, before = fresh, store.log_end().position
         handle(
             [
-                PendingCommand(put(F, document=b"1")),
-                PendingCommand(put(F, document=b"1")),
-                PendingCommand(DeleteEntities(F)),
+                PendingCommand(put(FILE, document=b"1")),
+                PendingCommand(put(FILE, document=b"1")),
+                PendingCommand(DeleteEntities(FILE)),
             ],
             store,
             [],
@@ -157,7 +157,7 @@ def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
     with closing(Store(store_url)) as store:
         store.create()
         create(store, salt="")
-        handle([PendingCommand(put(F, document=b"1"))], store, [EntityProjection()])
+        handle([PendingCommand(put(FILE, document=b"1"))], store, [EntityProjection()])
         before = store.log_end()
         with store.engine.begin() as connection:
             for column in ("salt", "authenticator", "keyid"):
@@ -166,7 +166,7 @@ def test_a_store_of_the_schema_before_is_taken_over(store_url: str) -> None:
     with closing(Store(store_url)) as store:
         store.create()
         assert store.log_end() == before
-        handle([PendingCommand(put(F, name="new"))], store, [EntityProjection()])
+        handle([PendingCommand(put(FILE, name="new"))], store, [EntityProjection()])
         assert [*verify_log(store)] == []
         with store.engine.connect() as connection:
             salts = connection.exec_driver_sql("SELECT salt <> '' FROM interaction ORDER BY last").scalars().all()

@@ -27,12 +27,12 @@ INSPECTOR = ("@graphql-inspector/core@8.0.0", "graphql@16.15.0")
 PUBLISHED = "@octokit/graphql-schema@15.26.1"
 
 
-def whole(text: str) -> str:
+def with_query(text: str) -> str:
     return text if "type Query" in text else f"type Query {{ ok: Int }}\n{text}"
 
 
 def schema(text: str) -> graphql.GraphqlDocument:
-    return graphql.parse(whole(text).encode(), "graphql/september2025")
+    return graphql.parse(with_query(text).encode(), "graphql/september2025")
 
 
 @pytest.mark.parametrize("row", TABLE["changes"], ids=lambda row: row["change"])
@@ -157,7 +157,7 @@ def test_graphql_inspector_agrees() -> None:
     # SC-39: another implementation agrees on breaking changes
     home = npm.packages(*INSPECTOR)
     rows = TABLE["changes"]
-    pairs = [[whole(row["old"]), whole(row["new"])] for row in rows]
+    pairs = [[with_query(row["old"]), with_query(row["new"])] for row in rows]
     backward, forward = npm.run(SCRIPT, home, pairs), npm.run(SCRIPT, home, [pair[::-1] for pair in pairs])
     wrong = {
         (row["change"], way): found

@@ -19,7 +19,7 @@ def test_subscribers_of_a_replica_receive_events_of_its_primary(tmp_path: Path) 
     with registries(tmp_path, "one", "other") as (one, other), webhooks() as sinks:
         for registry, path in ((one, "/one"), (other, "/other")):
             registry.done("POST", "/subscriptions", {"protocol": "HTTP", "sink": sinks.url + path})
-            until(partial(sinks.asked.get, path))
+            until(partial(sinks.consent_requests.get, path))
         other.link("primary", one.url)
         one.write("g/s/1")
         one.write("g/s/1", name="again")

@@ -178,7 +178,7 @@ def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any
         filter = parse_filter(asked, PathScope("dirs"), MODEL)
     except problems.BadFilter:
         return
-    with emptied(registry, tree(contents)) as view:
+    with with_contents(registry, tree(contents)) as view:
         rows = all_rows(view)
         selection = view.selection("/dirs", filter, BASE)
         types = ("dirs", "dirs.files", "dirs.notes", "dirs.files.versions", "dirs.notes.versions")
@@ -193,7 +193,9 @@ def test_values_of_other_kinds_are_not_in_a_range(registry: Registry, asked: str
     # FLAG-13: a number is neither below nor above a boolean
     values = (True, False, 4, 5, 7, "a", "b", "", "4", "true")
     filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
-    with emptied(registry, {f"/dirs/d{n}": {"id": f"d{n}", "p": value} for n, value in enumerate(values)}) as view:
+    with with_contents(
+        registry, {f"/dirs/d{n}": {"id": f"d{n}", "p": value} for n, value in enumerate(values)}
+    ) as view:
         selection = view.selection("/dirs", filter, BASE)
         found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
         assert [row.xid for row in found] == expected(filter, all_rows(view))
@@ -205,7 +207,7 @@ def test_the_last_character_of_all_begins_a_pattern(registry: Registry, length: 
     asked = f"p={chr(0x10FFFF) * length}*"
     contents = {f"/dirs/d{n}": {"id": f"d{n}", "p": chr(0x10FFFF) * n} for n in range(127, 131)}
     filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
-    with emptied(registry, contents) as view:
+    with with_contents(registry, contents) as view:
         selection = view.selection("/dirs", filter, BASE)
         found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
         assert [row.xid for row in found] == expected(filter, all_rows(view))
@@ -225,7 +227,7 @@ def test_keys_with_nul(registry: Registry, asked: str) -> None:
     filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
     for _ in range(2):
         contents = {f"/dirs/d{n}": {"id": f"d{n}", "m": value} for n, value in enumerate(members)}
-        with emptied(registry, contents) as view:
+        with with_contents(registry, contents) as view:
             selection = view.selection("/dirs", filter, BASE)
             found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
             assert [row.xid for row in found] == expected(filter, all_rows(view))
@@ -279,7 +281,7 @@ def test_leaves_with_long_paths(registry: Registry, asked: str) -> None:
     )
     filter = parse_filter([[asked]], PathScope("dirs"), MODEL)
     contents = {f"/dirs/d{n}": {"id": f"d{n}", "m": value} for n, value in enumerate(members)}
-    with emptied(registry, contents) as view:
+    with with_contents(registry, contents) as view:
         selection = view.selection("/dirs", filter, BASE)
         found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
         assert [row.xid for row in found] == expected(filter, all_rows(view))
@@ -320,7 +322,7 @@ def test_pages_are_the_whole_in_order(
     except problems.BadFilter:
         return
     sort = parse_sort(f"{key}{word}", PathScope("dirs"), MODEL)
-    with emptied(registry, tree(contents)) as view:
+    with with_contents(registry, tree(contents)) as view:
         rows = all_rows(view)
         left = [row for row in rows if filter is None or row.xid in expected(filter, rows)]
         groups = [row for row in left if row.type == "dirs"]
@@ -353,7 +355,7 @@ def test_large_collections_remember_what_lacks_a_value(
         patch.setattr(pages, "MAX_KEYS", most)
         patch.setattr(missing_attributes, "MAX_NEW_EVENTS", far)
         for contents in steps:
-            with emptied(registry, tree(contents), keep=True) as view:
+            with with_contents(registry, tree(contents), keep=True) as view:
                 groups = [row for row in all_rows(view) if row.type == "dirs"]
                 ordered = sorted(groups, key=lambda row: sort_key_of(row, sort), reverse=sort.descending)
                 wanted = [row.xid for row in ordered]
@@ -389,10 +391,10 @@ def test_a_moment_stays_as_it_was(
     except problems.BadFilter:
         return
     order = parse_sort(sort, PathScope("dirs"), MODEL) if sort else None
-    with emptied(registry, tree(before)) as view:
+    with with_contents(registry, tree(before)) as view:
         position = view.position()
         then = _listed(view, filter, order, None)
-    with emptied(registry, tree(after), keep=True) as view:
+    with with_contents(registry, tree(after), keep=True) as view:
         moment = view.row_overrides("/dirs", position=position, uses_index=True)
         assert _listed(view, filter, order, moment) == then
 
@@ -404,7 +406,7 @@ def _listed(view: View, filter: EntityFilter | None, sort: Sort | None, moment: 
     return [(row.xid, row.attributes) for row in selection.with_descendants(members.rows(members.page_keys()), types)]
 
 
-def emptied(registry: Registry, contents: dict[str, dict[str, Any]], keep: bool = False) -> Any:
+def with_contents(registry: Registry, contents: dict[str, dict[str, Any]], keep: bool = False) -> Any:
     """A view of a registry after its entities are replaced by these. keep: entities with the same xid are updated."""
     alive = {event.xid for event in registry.history.alive.values()}
     gone = [xid for xid in alive if not (keep and xid in contents)]

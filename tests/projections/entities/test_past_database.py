@@ -18,7 +18,7 @@ from annals.projections.database.drivers import Values
 from annals.projections.entities.filters.scan import ScannedMembers, ScanSelection
 from annals.projections.entities.past_database import PastDatabase
 from annals.projections.entities.view import View
-from tests.projections.entities.test_filters import BASE, MODEL, emptied, entities, filters, tree
+from tests.projections.entities.test_filters import BASE, MODEL, entities, filters, tree, with_contents
 from tests.support.examples import examples
 from tests.support.plans import Explained
 from tests.support.registries.recorded import Registry
@@ -45,10 +45,10 @@ def test_by_reading_equals_by_index(
     except problems.BadFilter:
         return
     sort = parse_sort(key, PathScope("dirs"), MODEL) if key else None
-    with emptied(registry, tree(before)) as view:
+    with with_contents(registry, tree(before)) as view:
         position = view.position()
         then = listing(view, filter, sort, size)
-    with emptied(registry, tree(after), keep=True) as view:
+    with with_contents(registry, tree(after), keep=True) as view:
         assert listing(view.as_of(position), filter, sort, size) == then
 
 

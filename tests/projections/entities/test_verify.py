@@ -18,12 +18,12 @@ from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, compress_attributes, decompress_attributes
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
-from tests.commands.test_dryrun import F, create, put
+from tests.commands.test_dryrun import FILE, create, put
 
 #: A file is created, changed, deleted and restored. The history has all its states except the last.
 WORK = (
-    put(F, document=b"one", name="é"),
-    put(F, name="two", labels={"a": "b"}),
+    put(FILE, document=b"one", name="é"),
+    put(FILE, name="two", labels={"a": "b"}),
     DeleteEntities("/dirs"),
     Restore("/", 8),
 )

@@ -15,7 +15,7 @@ from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.verify.verify_history import verify_history
 from annals.projections.entities.verify.verify_index import verify_index
-from tests.commands.test_dryrun import F, create, put
+from tests.commands.test_dryrun import FILE, create, put
 
 V = "/dirs/d/files/f/versions/1"
 
@@ -27,7 +27,7 @@ def filled_store(store_url: str) -> Iterator[Store]:
     store.create()
     create(store)
     entities = EntityProjection()
-    handle([PendingCommand(put(F, name="é", labels={"a": "b", "c": "d"}))], store, [entities])
+    handle([PendingCommand(put(FILE, name="é", labels={"a": "b", "c": "d"}))], store, [entities])
     assert list(verify_index(store)) == []  # also of an index that is behind
     with store.writing() as transaction:
         entities.catch_up(transaction.connection)

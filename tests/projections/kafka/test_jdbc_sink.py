@@ -20,7 +20,7 @@ from annals.projections.database import drivers
 from annals.projections.entities.rows import EntityRow, entity_row
 from annals.projections.kafka.entity_topic import ENTITIES
 from annals.projections.log.reader import Log
-from tests.api.compat.test_feeds import filled
+from tests.api.compat.test_feeds import fill_registry
 from tests.projections.kafka.publishing_rig import Rig
 from tests.support.brokers.connect import jdbc_sink
 from tests.support.brokers.kafka import Kafka
@@ -72,7 +72,7 @@ def _value(row: EntityRow, name: str) -> Any:
 def test_the_table_that_the_sink_fills_is_the_read_model(postgres_url: str, broker: Kafka, tmp_path: Path) -> None:
     create(postgres_url, default_source())
     with serving(postgres_url) as api, closing(Store(postgres_url)) as store:
-        filled(api)
+        fill_registry(api)
         change(api, "ü")
         rig = Rig(store, broker, topics=(ENTITIES,))
         rig.publish()

@@ -30,7 +30,7 @@ from annals.projections.kafka.topics import TOPICS
 from annals.projections.kafka.windows import WINDOW_EVENTS
 from annals.projections.log.reader import Log
 from annals.projections.log.table_rows import SCHEMA_VERSION, table_rows
-from tests.api.compat.test_feeds import filled
+from tests.api.compat.test_feeds import fill_registry
 from tests.projections.kafka.publishing_rig import GUIDE, PARTITIONS, Rig, fill, merged, reader
 from tests.support.brokers.kafka import Kafka, all_records, as_cloudevent
 from tests.support.event_messages import event_messages
@@ -83,7 +83,7 @@ def test_every_event_family(store_url: str, broker: Kafka, contentmode: str) -> 
     # SUB-111: each topic has exactly the events of the feed of its family
     create(store_url, default_source())
     with serving(store_url) as api, closing(Store(store_url)) as store:
-        filled(api)
+        fill_registry(api)
         rig = Rig(store, broker, contentmode=contentmode, topics=tuple(EVENT_TOPICS.values()))
         rig.publish()
         rig.check()

@@ -55,7 +55,7 @@ PARTS = [
 ]
 
 
-def recorded(store: Store, history: Sequence[tuple[int, str]]) -> None:
+def record_history(store: Store, history: Sequence[tuple[int, str]]) -> None:
     """Records interactions of one event each, at the given times, even if the log ends with a later time."""
     revisions: dict[str, int] = {}
     for number, (minute, xid) in enumerate(history, 1):
@@ -104,7 +104,7 @@ def minute(number: int) -> str:
 )
 def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, str]], moments: dict[int, int]) -> None:
     # FLAG-80: a time gives the last interaction before the first later change of the tree
-    recorded(store, history)
+    record_history(store, history)
     with store.engine.begin() as connection:
         read = Log(drivers.database_of(connection))
         now = NOON + timedelta(days=1)
@@ -113,7 +113,7 @@ def test_a_time_is_that_of_the_tree(store: Store, history: Sequence[tuple[int, s
 
 def test_only_times_after_the_whole_log_are_in_the_future(store: Store) -> None:
     # FLAG-80: a time is not in the future if any interaction has it, even if the last one is earlier
-    recorded(store, FOLLOWING[:5])
+    record_history(store, FOLLOWING[:5])
     with store.engine.begin() as connection:
         assert Log(drivers.database_of(connection)).as_of(minute(61), NOON).last == 5
 
@@ -132,7 +132,7 @@ def test_all_that_happened_during_a_time(
     store: Store, history: Sequence[tuple[int, str]], since: int, until: int, found: list[int]
 ) -> None:
     # EV-79: the range of positions contains at least all interactions of these times
-    recorded(store, history)
+    record_history(store, history)
     with store.engine.begin() as connection:
         read = Log(drivers.database_of(connection))
         span = [
@@ -151,13 +151,15 @@ def test_all_that_happened_during_a_time(
 )
 def test_links_bring_earlier_times(store: Store, history: Sequence[tuple[int, str]], said: list[str]) -> None:
     # a log with a link may record interactions that are earlier than its end; without a link, that is an error
-    recorded(store, history)
+    record_history(store, history)
     assert [each.text for each in verify_log(store)] == said
 
 
 def test_a_time_needs_one_lookup(store: Store) -> None:
     # a search in the index of times, then one step back in the log: neither is scanned or sorted
-    recorded(store, [(number, "/subscriptions/s" if number % 10 == 0 else f"/dirs/d{number}") for number in range(400)])
+    record_history(
+        store, [(number, "/subscriptions/s" if number % 10 == 0 else f"/dirs/d{number}") for number in range(400)]
+    )
     sqlite = store.engine.dialect.name == "sqlite"
     with store.writing() as tx:
         analyze(tx.connection)
@@ -177,7 +179,7 @@ def test_what_a_time_names_grows_with_it_and_holds_nothing_later(
     store: Store, history: Sequence[tuple[int, str]]
 ) -> None:
     # FLAG-80: the longest prefix of the log without later changes of the tree; the registry's creation does not count
-    recorded(store, history)
+    record_history(store, history)
     tree = [(number, each) for number, (each, xid) in enumerate(history, 1) if not xids.is_outside_tree(xid)]
     with store.engine.begin() as connection:
         read = Log(drivers.database_of(connection))

@@ -102,7 +102,10 @@ URIS = [
     ("https://sink.test:22/", "HTTP", "port"),
     ("https://sink.test@10.0.0.1/", "HTTP", "userinfo"),
     ("https://sink.test\\@10.0.0.1/", "HTTP", "value"),
+    # A lookup that fails is accepted, because the name may get an address later. The other hosts are still checked.
     ("https://nobody.test/", "HTTP", ""),
+    ("http://nobody.test/", "HTTP", "plaintext"),
+    ("SASL_SSL://nobody.test:9093,10.0.0.1:9093", "KAFKA", "address"),
 ]
 
 

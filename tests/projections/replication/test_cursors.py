@@ -63,16 +63,18 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
 
 
 def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str | None) -> None:
-    """LEG-913: the target gets what was written at the source since then."""
+    """LEG-913: the target gets what was written at the source since then, and nothing else is written there."""
     with registries(tmp_path, "a", "b", places=None, **({"a": database} if database else {})) as (a, b):
         use_common_model(a, b)
         a.done("PUT", "/dirs/d/files/f$details", {"name": "it"})
         a.link("out", b.url, dialect="xregistry", mode="push", interval=0.2)
         wait_until_equal_contents(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])
+        before = b.ids()
         a.stop()
         set_cursor(a, "out", 2**60)
         a.start()
         a.done("PUT", "/dirs/d/files/g$details", {"name": "later"})
         wait_until_equal_contents(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])
+        assert len(b.ids()) == len(before) + 1

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from tests.spec.properties.test_asof import lives
+from tests.spec.properties.test_asof import extended_histories
 from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import (
@@ -56,7 +56,7 @@ def leads_out(step: Step, scope: str = "/dirs/a") -> bool:
 
 
 #: Without what a replica may have differently: capabilities, and the targets of xrefs that point out of the scope.
-PARTS_OF_LIVES: Final = lives().map(
+PARTS_OF_LIVES: Final = extended_histories().map(
     lambda history: [step for step in history if step.path != "/capabilities" and not leads_out(step)]
 )
 
@@ -83,12 +83,12 @@ async def check_history(
         await replica.write("PUT", "/modelsource", {"groups": CRATES})
         async with manual_link(replica, primary, scope) as pull:
             await replicate_history(primary, replica, pull, history, rounds)
-        await is_there(primary, replica, "/dirs/a", random)
-        await counts_are_right(replica)
+        await assert_equal_group(primary, replica, "/dirs/a", random)
+        await assert_counts(replica)
         assert [*verify_log(replica.store), *verify_row_hashes(replica.store)] == []
 
 
-async def is_there(primary: NamedRegistry, replica: NamedRegistry, group: str, random: Any) -> None:
+async def assert_equal_group(primary: NamedRegistry, replica: NamedRegistry, group: str, random: Any) -> None:
     """Asserts that a Group is equal at both, now and as of an interaction's id: times of several registries mix."""
     there = {id: found[1] for id, found in tree_interactions(primary.interactions()).items()}
     here = {id: found[1] for id, found in tree_interactions(replica.interactions()).items() if id in there}
@@ -110,7 +110,7 @@ def inside(recorded: dict[str, Any], group: str) -> Iterator[tuple[str, Any]]:
             yield id, found
 
 
-async def counts_are_right(replica: NamedRegistry) -> None:
+async def assert_counts(replica: NamedRegistry) -> None:
     found = json.loads((await replica.ask("GET", "/?inline=*")).content)
     counts = {name: number for name, number in found.items() if name.endswith("count")}
     assert counts == {f"{name}count": len(found[name]) for name in [count.removesuffix("count") for count in counts]}

@@ -11,25 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from tests.projections.replication.test_partial_replica import counts_are_right, is_there, leads_out
-from tests.projections.replication.test_whole_replica import APART, answers_alike, is_copied
-from tests.spec.properties.test_asof import URLS, lives
+from tests.projections.replication.test_partial_replica import assert_counts, assert_equal_group, leads_out
+from tests.projections.replication.test_whole_replica import LOCAL_WRITES, assert_equal_logs, assert_equal_responses
+from tests.spec.properties.test_asof import URLS, extended_histories
 from tests.support.histories import UNHURRIED, Step, model
 from tests.support.registries.linked import SyncRound, manual_link, named_registry, replicate_history, sync_rounds
 
 OWN = ("/modelsource", "/capabilities")
 #: One model for both, which no history changes.
 MODEL = Step("PUT", "/modelsource", model("createdat", 2, documents=True))
-OF_ONE_MODEL = lives().map(
+OF_ONE_MODEL = extended_histories().map(
     lambda history: [MODEL, *(step for step in history if step.path not in OWN and not leads_out(step, "/none"))]
 )
 
 
 @settings(max_examples=4, **UNHURRIED)
 @given(
-    lives(),
-    sync_rounds(APART),
-    sync_rounds(APART),
+    extended_histories(),
+    sync_rounds(LOCAL_WRITES),
+    sync_rounds(LOCAL_WRITES),
     st.lists(st.sampled_from(URLS), min_size=10, max_size=10),
     st.randoms(),
 )
@@ -50,8 +50,8 @@ def test_a_replica_of_a_replica_is_the_first_one(
             await replicate_history(hub, last, outflow, [], further)
             await replicate_history(first, hub, pull, history[half:], rounds)
             await replicate_history(hub, last, outflow, [], further)
-            await is_copied(first, last, "hub")
-            await answers_alike(first, last, paths, random)
+            await assert_equal_logs(first, last, "hub")
+            await assert_equal_responses(first, last, paths, random)
             assert [*verify_log(last.store), *verify_row_hashes(last.store)] == []
 
     with tempfile.TemporaryDirectory() as folder:
@@ -76,9 +76,9 @@ def test_registries_share_one_that_holds_groups_of_each(
             await replicate_history(one, here, first, ones[:half], rounds)
             await replicate_history(other, here, second, others, further)
             await replicate_history(one, here, first, ones[half:], rounds)
-            await is_there(one, here, "/dirs/a", random)
-            await is_there(other, here, "/dirs/b", random)
-            await counts_are_right(here)
+            await assert_equal_group(one, here, "/dirs/a", random)
+            await assert_equal_group(other, here, "/dirs/b", random)
+            await assert_counts(here)
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
 
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.projections.entities.rebuild import rebuild
-from tests.spec.properties.test_asof import URLS, lives
+from tests.spec.properties.test_asof import URLS, extended_histories
 from tests.support.examples import examples
 from tests.support.histories import UNHURRIED, Step
 from tests.support.registries.linked import (
@@ -31,7 +31,7 @@ __all__ = ["empty_databases"]
 
 EXAMPLES: Final = {"sqlite": 12, "postgresql": 2}
 #: Writes at the replica. The last two are refused, because they change what the link copies.
-APART: Final = (
+LOCAL_WRITES: Final = (
     Step("POST", "/subscriptions", {"sink": "http://127.0.0.1/x", "protocol": "HTTP", "types": ["a"]}),
     Step("PUT", "/-/links/other", {"url": "http://other.example", "mode": "push"}),
     Step("PUT", "/-/links/other", {"url": "http://other.example", "mode": "push", "interval": 5}),
@@ -49,8 +49,8 @@ def test_a_replica_is_what_it_copies(empty_databases: tuple[str, EmptyDatabases]
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
     @given(
-        lives(),
-        sync_rounds(APART),
+        extended_histories(),
+        sync_rounds(LOCAL_WRITES),
         st.lists(st.sampled_from(URLS), min_size=15, max_size=15, unique=True),
         st.randoms(),
     )
@@ -67,13 +67,13 @@ async def check_history(
     async with named_registry("primary1", one) as primary, named_registry("replica1", other, 1) as replica:
         async with manual_link(replica, primary) as pull:
             await replicate_history(primary, replica, pull, history, rounds)
-        await is_copied(primary, replica)
-        await answers_alike(primary, replica, paths, random)
+        await assert_equal_logs(primary, replica)
+        await assert_equal_responses(primary, replica, paths, random)
         is_sound(replica)
-        await answers_alike(primary, replica, paths[:5], random)
+        await assert_equal_responses(primary, replica, paths[:5], random)
 
 
-async def is_copied(primary: NamedRegistry, replica: NamedRegistry, *made: str) -> None:
+async def assert_equal_logs(primary: NamedRegistry, replica: NamedRegistry, *made: str) -> None:
     """Asserts that both logs have the same interactions of the tree, and that both registries publish the same events.
 
     made: names of registries in between, whose creation was copied as well.
@@ -86,7 +86,9 @@ async def is_copied(primary: NamedRegistry, replica: NamedRegistry, *made: str) 
     assert await replica.events() == await primary.events()
 
 
-async def answers_alike(primary: NamedRegistry, replica: NamedRegistry, paths: Sequence[str], random: Any) -> None:
+async def assert_equal_responses(
+    primary: NamedRegistry, replica: NamedRegistry, paths: Sequence[str], random: Any
+) -> None:
     """Asserts that both give the same responses, now and as of an interaction's id and time."""
     known = [(facts.xregcorrelationid, facts.time) for facts, _ in primary.interactions()]
     for path in paths:

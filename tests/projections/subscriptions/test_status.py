@@ -63,7 +63,7 @@ def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
         rig.subscribe()
         async with rig.delivering():
             rig.groups("a", "b")
-            await until(lambda: len(rig.letters()) == 2)
+            await until(lambda: len(rig.deadletters()) == 2)
             await until(lambda: rig.status()["position"] == rig.position)
 
     async def again() -> None:
@@ -71,11 +71,11 @@ def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
             await asyncio.sleep(0.3)
 
     asyncio.run(deliver())
-    before, letters = rig.status(), rig.letters()
+    before, letters = rig.status(), rig.deadletters()
     rebuild(rig.store)
     asyncio.run(again())
     assert len(rig.receiver.attempts["s"]) == 2
-    assert (rig.status(), rig.letters()) == (before, letters)
+    assert (rig.status(), rig.deadletters()) == (before, letters)
     rig.close()
 
 

@@ -15,7 +15,7 @@ from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.observations import observed_rows
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.lake.example import LINKS, SUBSCRIPTIONS, write_example
-from tests.spark_projections.lake.lakes import Story
+from tests.spark_projections.lake.lakes import ExampleLog
 
 #: A new, empty lake in a folder.
 NewLake = Callable[[str, Path], Lake]
@@ -26,11 +26,11 @@ OBSERVED = (datetime(2026, 3, 24, 9, tzinfo=UTC), datetime(2026, 3, 25, 9, tzinf
 
 
 @pytest.fixture(scope="session")
-def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+def example_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ExampleLog:
     """The log of the shop's registry."""
     path = tmp_path_factory.mktemp("shop") / "annals.db"
     write_example(path)
-    return Story.of(spark, path)
+    return ExampleLog.of(spark, path)
 
 
 @pytest.fixture(scope="session")
@@ -46,22 +46,22 @@ def new_lake(spark: SparkSession, connectors: list[str]) -> NewLake:
 
 
 @pytest.fixture(scope="session")
-def full_lake(story: Story, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> FullLake:
+def full_lake(example_log: ExampleLog, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> FullLake:
     """The lakes by format, each filled in two runs, when it is first needed."""
     folder, made = tmp_path_factory.mktemp("lakes"), dict[str, Lake]()
 
     def find(format: str) -> Lake:
         if format not in made:
-            made[format] = filled_lake(new_lake(format, folder), story)
+            made[format] = filled_lake(new_lake(format, folder), example_log)
         return made[format]
 
     return find
 
 
-def filled_lake(lake: Lake, story: Story) -> Lake:
+def filled_lake(lake: Lake, example_log: ExampleLog) -> Lake:
     """Fills a lake with the whole log, in two runs."""
-    for end in story.halves():
-        append(lake, story.source(end))
+    for end in example_log.halves():
+        append(lake, example_log.source(end))
     for taken in OBSERVED:
         lake.add_observations(observed_rows(lake.spark, 56, SUBSCRIPTIONS, LINKS, taken), taken)
     return lake

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
-from tests.spark_projections.example_registry import ExampleRequest, _Calendar
+from tests.spark_projections.example_registry import ExampleRequest, RequestCalendar
 from tests.support.registries.requests import OpenRegistry, Request
 
 _AVRO: Final = "Avro/1.11.0"
@@ -153,7 +153,7 @@ def write_example(path: Path) -> None:
 
 
 async def _send_requests(database: str) -> None:
-    moment = _Calendar()
+    moment = RequestCalendar()
     tokens = json.dumps({name: {"name": name, "role": "writer"} for name in ("ada", "ben", "ci")})
     settings = Settings(database=database, registryid="shop", tokens=tokens)
     app = create_app(settings, clock=moment.clock, new_id=moment.new_id)

@@ -33,7 +33,7 @@ def each_format(*short: FormatName) -> list[object]:
     return [pytest.param(format, marks=() if format in short else pytest.mark.long) for format in FORMATS]
 
 
-class Story:
+class ExampleLog:
     """The log and the documents of a SQLite store, in memory."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Story:
         self.documents = spark.createDataFrame(list(documents), "sha256 string, content binary")
 
     @classmethod
-    def of(cls, spark: SparkSession, path: Path) -> Story:
+    def of(cls, spark: SparkSession, path: Path) -> ExampleLog:
         """The log and the documents of the store in a file."""
         with sqlite3.connect(path) as connection:
             stored = connection.execute("SELECT sha256, bytes FROM document").fetchall()
@@ -61,9 +61,9 @@ class Story:
         wanted = [tuple(row) for row in self.rows if after < row.position <= (end or self.rows[-1].position)]
         return self.spark.createDataFrame(wanted, LOG_SCHEMA)
 
-    def shown_asof(self, position: int) -> set[tuple[str, int]]:
+    def epochs_asof(self, position: int) -> set[tuple[str, int]]:
         """The lower-cased xids and epochs of the Groups and Versions that the registry returns `?asof` a position."""
-        return asyncio.run(_shown_asof(self.path, position))
+        return asyncio.run(_epochs_asof(self.path, position))
 
     def ends(self) -> list[int]:
         """The positions at which interactions end."""
@@ -91,7 +91,7 @@ class Story:
         return plain(rows.select(*TABLES[name].names))
 
 
-async def _shown_asof(path: Path, position: int) -> set[tuple[str, int]]:
+async def _epochs_asof(path: Path, position: int) -> set[tuple[str, int]]:
     moment = RequestClock()
     app = create_app(Settings(database=f"sqlite:///{path}", hosts="registry"), clock=moment.clock, new_id=moment.new_id)
     async with app.router.lifespan_context(app):
@@ -122,11 +122,11 @@ def plain(rows: DataFrame) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows.collect()), key=str)
 
 
-def check_lake(lake: Lake, story: Story, end: int | None = None) -> None:
+def check_lake(lake: Lake, example_log: ExampleLog, end: int | None = None) -> None:
     """Compares each table with its rows computed from the log in one step."""
     for name, table in TABLES.items():
         stored = lake.table(name)
-        assert stored.position() == (end or story.rows[-1].position), name
+        assert stored.position() == (end or example_log.rows[-1].position), name
         found = plain(stored.read().select(*table.names))
         if name != DOCUMENTS:
-            assert found == story.table(name, end), name
+            assert found == example_log.table(name, end), name

@@ -86,14 +86,14 @@ def main() -> None:
     from annals.spark_projections.session import SparkSettings, session
     from tests.spark_projections.lake.conftest import filled_lake
     from tests.spark_projections.lake.example import write_example
-    from tests.spark_projections.lake.lakes import Story
+    from tests.spark_projections.lake.lakes import ExampleLog
 
     assert "delta" in CONNECTORS
     spark = session(SparkSettings(master="local[2]"), ["delta"])
     with TemporaryDirectory() as folder:
         write_example(Path(folder, "annals.db"))
-        story = Story.of(spark, Path(folder, "annals.db"))
-        PAGE.write_text(page(filled_lake(Lake(spark, "delta", f"{folder}/lake"), story)))
+        example_log = ExampleLog.of(spark, Path(folder, "annals.db"))
+        PAGE.write_text(page(filled_lake(Lake(spark, "delta", f"{folder}/lake"), example_log)))
 
 
 if __name__ == "__main__":

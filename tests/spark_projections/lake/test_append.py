@@ -17,7 +17,7 @@ from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.lake.conftest import FullLake, NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, check_lake, each_format, plain
+from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, check_lake, each_format, plain
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
@@ -40,27 +40,29 @@ class _StopsOnce:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_the_tables_follow_the_log(full_lake: FullLake, story: Story, format: str) -> None:
-    check_lake(full_lake(format), story)
+def test_the_tables_follow_the_log(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
+    check_lake(full_lake(format), example_log)
 
 
 @pytest.mark.parametrize("format", each_format("delta"))
-def test_each_point_at_which_a_writer_ends(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
+def test_each_point_at_which_a_writer_ends(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str
+) -> None:
     lake = new_lake(format, tmp_path)
-    for end in story.halves():
+    for end in example_log.halves():
         stops = _StopsOnce()
         while True:
             try:
-                append(lake, story.source(end), report_step=stops)
+                append(lake, example_log.source(end), report_step=stops)
                 break
             except _Stopped:
                 continue
         assert {step for step in stops.seen if step.endswith("committed")} == {f"{name}: committed" for name in TABLES}
-    check_lake(lake, story)
+    check_lake(lake, example_log)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_write_that_fails_changes_nothing(full_lake: FullLake, story: Story, format: str) -> None:
+def test_a_write_that_fails_changes_nothing(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     # files may have been written by then; no reader sees them
     lake = full_lake(format)
     for name in ("changes", "entities"):
@@ -77,12 +79,12 @@ def test_a_write_that_fails_changes_nothing(full_lake: FullLake, story: Story, f
 @pytest.mark.parametrize("format", each_format("iceberg"))
 @pytest.mark.parametrize("name", ["interactions", "entities"])
 def test_of_two_transactions_at_once_one_fails(
-    new_lake: NewLake, story: Story, tmp_path: Path, format: str, name: str
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str, name: str
 ) -> None:
     # the slow transaction finds the other one after it has written its files, which no reader sees
-    lake, (half, end) = new_lake(format, tmp_path), story.halves()
-    append(lake, story.source(half), [name])
-    append(lake, story.source(), [])
+    lake, (half, end) = new_lake(format, tmp_path), example_log.halves()
+    append(lake, example_log.source(half), [name])
+    append(lake, example_log.source(), [])
     # with its own settings and views, as another process has
     other = Lake(lake.spark.newSession(), lake.format, lake.uri)
     started, may_end = tmp_path / "started", tmp_path / "may end"
@@ -98,7 +100,7 @@ def test_of_two_transactions_at_once_one_fails(
     with pytest.raises(LakeBusy, match=f"another process has changed {name} from position {half} to {end}"):
         lake.table(name).commit(compute_rows(lake, name, half, end), end + 1, lambda step: None, half)
     assert lake.table(name).position() == end
-    assert plain(lake.table(name).read()) == story.table(name)
+    assert plain(lake.table(name).read()) == example_log.table(name)
 
 
 def _slow(rows: DataFrame, started: Path, may_end: Path) -> DataFrame:
@@ -115,18 +117,20 @@ def _slow(rows: DataFrame, started: Path, may_end: Path) -> DataFrame:
     return rows.coalesce(1).mapInArrow(wait, rows.schema)
 
 
-def test_a_lake_has_one_writer(full_lake: FullLake, story: Story) -> None:
+def test_a_lake_has_one_writer(full_lake: FullLake, example_log: ExampleLog) -> None:
     lake = full_lake("parquet")
     with lake.writer_lock(), pytest.raises(LakeBusy, match="/parquet at the moment"):
-        append(lake, story.source())
-    append(lake, story.source())
+        append(lake, example_log.source())
+    append(lake, example_log.source())
 
 
-def test_another_log_is_refused(full_lake: FullLake, story: Story) -> None:
+def test_another_log_is_refused(full_lake: FullLake, example_log: ExampleLog) -> None:
     # P-14: a log that does not continue the chain of the tables adds nothing
-    lake, end = full_lake("parquet"), story.ends()[-1]
-    forged = [row._replace(position=row.position + 1, first=row.first + 1, last=row.last + 1) for row in story.rows]
-    other = Story(story.spark, forged, [])
+    lake, end = full_lake("parquet"), example_log.ends()[-1]
+    forged = [
+        row._replace(position=row.position + 1, first=row.first + 1, last=row.last + 1) for row in example_log.rows
+    ]
+    other = ExampleLog(example_log.spark, forged, [])
     with pytest.raises(UnverifiedLog, match=f"position {end + 1}: "):
         append(lake, other.source())
     assert lake.head().position == end

@@ -27,7 +27,7 @@ from annals.spark_projections.lake.verify import verify
 from annals.spark_projections.sources.remote_log import RemoteLog
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.lake.conftest import NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, each_format, plain
+from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, each_format, plain
 from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
 from tests.support.console import Annals, annals, folder, logs
 from tests.support.polling import until
@@ -133,16 +133,16 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("format", each_format("iceberg"))
 @pytest.mark.usefixtures("far_east")
-def test_optimizing_changes_no_row(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
-    lake, names, (half, end) = new_lake(format, tmp_path), ("interactions", "entities"), story.halves()
+def test_optimizing_changes_no_row(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str) -> None:
+    lake, names, (half, end) = new_lake(format, tmp_path), ("interactions", "entities"), example_log.halves()
     for each in (half, end):
-        append(lake, story.source(each), names)
+        append(lake, example_log.source(each), names)
     past = plain(lake.table("entities").read(half))
     for keep_hours in (1, 0):
         optimize(lake, keep_hours, names)
         for name in names:
             stored = lake.table(name)
-            assert plain(stored.read()) == story.table(name), name
+            assert plain(stored.read()) == example_log.table(name), name
             assert stored.position() == end, name
             # replaced files are removed after `keep_hours`, and with them the past positions that need them
             assert stored.positions()[-1] == end

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.tables import ALL_TABLES, TABLES
 from tests.spark_projections.lake.conftest import FullLake
-from tests.spark_projections.lake.lakes import FORMATS, Story
+from tests.spark_projections.lake.lakes import FORMATS, ExampleLog
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -136,15 +136,15 @@ def test_iceberg_files_are_skipped_elsewhere_too(full_lake: FullLake, tmp_path: 
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_past_positions(full_lake: FullLake, story: Story, format: str) -> None:
+def test_past_positions(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     # the table at a past transaction, its history at that position, and `?asof` agree
-    lake, half = full_lake(format), story.halves()[0]
+    lake, half = full_lake(format), example_log.halves()[0]
     stored = lake.table("entities")
-    assert stored.positions()[-1] == story.halves()[1] and half in stored.positions()
+    assert stored.positions()[-1] == example_log.halves()[1] and half in stored.positions()
     past = _rows(stored.read(half).select("stream", "epoch", "attributes").collect())
     history = lake.table("entity_history").read().where(f"since <= {half} AND (until IS NULL OR until > {half})")
     assert past == _rows(history.select("stream", "epoch", "attributes").collect())
-    shown = story.shown_asof(half)
+    shown = example_log.epochs_asof(half)
     assert len(shown) > 3
     found = {(row[0], row[1]) for row in past if "/versions/" in row[0] or row[0].count("/") == 2}
     assert {(stream, epoch) for stream, epoch in found if stream.startswith("/schemagroups/")} == shown

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from annals.spark_projections.lake import append
 from annals.spark_projections.lake.optimize import optimize
 from tests.spark_projections.lake.conftest import NewLake
-from tests.spark_projections.lake.lakes import Story
+from tests.spark_projections.lake.lakes import ExampleLog
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -36,13 +36,15 @@ def stream_to(sink: Sink, spark: SparkSession, format: str, table: str, checkpoi
 
 
 @pytest.mark.parametrize("format", ["delta", pytest.param("iceberg", marks=pytest.mark.long)])
-def test_a_stream_reads_each_event_once(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
-    lake, sink, (half, end) = new_lake(format, tmp_path), Sink(), story.halves()
+def test_a_stream_reads_each_event_once(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str
+) -> None:
+    lake, sink, (half, end) = new_lake(format, tmp_path), Sink(), example_log.halves()
     table, checkpoint = f"{lake.uri}/log", tmp_path / "checkpoint"
-    append(lake, story.source(half), ["log"])
+    append(lake, example_log.source(half), ["log"])
     stream_to(sink, lake.spark, format, table, checkpoint)
     assert sink.positions == [*range(1, half + 1)]
     optimize(lake, names=["log"])
-    append(lake, story.source(end), ["log"])
+    append(lake, example_log.source(end), ["log"])
     stream_to(sink, lake.spark, format, table, checkpoint)
     assert sink.positions == [*range(1, end + 1)]

@@ -14,7 +14,7 @@ from annals.spark_projections.lake.verify import state_hash, verify
 from annals.spark_projections.log_schema import LogHead
 from annals.spark_projections.verify_log import ChainAnchors
 from tests.spark_projections.lake.conftest import FullLake, NewLake
-from tests.spark_projections.lake.lakes import FORMATS, Story, each_format
+from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, each_format
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -32,43 +32,43 @@ def _rewrite(lake: Lake, name: str, change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_the_state_hash_is_that_of_the_log(full_lake: FullLake, story: Story, format: str) -> None:
+def test_the_state_hash_is_that_of_the_log(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     entities = full_lake(format).table("entities").read()
-    assert state_hash(entities) == story.rows[-1].statehash
+    assert state_hash(entities) == example_log.rows[-1].statehash
     changed = entities.withColumn("attributes", f.replace("attributes", f.lit("Sales"), f.lit("Sails")))
-    assert state_hash(changed) != story.rows[-1].statehash
+    assert state_hash(changed) != example_log.rows[-1].statehash
 
 
 @pytest.mark.parametrize("format", each_format("parquet"))
-def test_differences_are_found(new_lake: NewLake, story: Story, tmp_path: Path, format: str) -> None:
+def test_differences_are_found(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str) -> None:
     lake = new_lake(format, tmp_path)
-    append(lake, story.source())
-    result = verify(lake, ChainAnchors(head=LogHead(story.rows[-1].position, story.rows[-1].chain.hex())))
+    append(lake, example_log.source())
+    result = verify(lake, ChainAnchors(head=LogHead(example_log.rows[-1].position, example_log.rows[-1].chain.hex())))
     assert [table.finding for table in result.tables] == [""] * len(TABLES), result
-    assert result.statehash == story.rows[-1].statehash.hex()
-    assert {table.name: table.rows for table in result.tables}["log"] == len(story.rows)
+    assert result.statehash == example_log.rows[-1].statehash.hex()
+    assert {table.name: table.rows for table in result.tables}["log"] == len(example_log.rows)
     _rewrite(lake, "entities", {"attributes": "replace(attributes, 'shop', 'shed')"})
     _rewrite(lake, "changes", {"after": "'0'"})
     _rewrite(lake, "documents", {"content": "cast('other' AS binary)"})
     found = {table.name: table.finding for table in verify(lake).tables if table.finding}
     assert set(found) >= {"entities", "changes", "documents"}
-    anchored = verify(lake, ChainAnchors(head=LogHead(story.rows[-1].position, "0" * 64)))
+    anchored = verify(lake, ChainAnchors(head=LogHead(example_log.rows[-1].position, "0" * 64)))
     assert "not that of --head" in anchored.tables[0].finding
 
 
 @pytest.mark.parametrize("format", each_format("iceberg"))
 def test_columns_are_added(
-    new_lake: NewLake, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     # a table of an older program has fewer columns; the missing ones are added, without values in its rows
     lake, table = new_lake(format, tmp_path), TABLES["interactions"]
     older = table._replace(columns=tuple(column for column in table.columns if column.name != "command"))
     monkeypatch.setitem(ALL_TABLES, "interactions", older)
-    append(lake, story.source(story.halves()[0]), ["interactions"])
+    append(lake, example_log.source(example_log.halves()[0]), ["interactions"])
     monkeypatch.setitem(ALL_TABLES, "interactions", table)
-    append(lake, story.source(), ["interactions"])
+    append(lake, example_log.source(), ["interactions"])
     rows = lake.table("interactions").read().orderBy("last").collect()
-    assert [row.command is None for row in rows] == [end <= story.halves()[0] for end in story.ends()]
+    assert [row.command is None for row in rows] == [end <= example_log.halves()[0] for end in example_log.ends()]
     monkeypatch.setitem(ALL_TABLES, "interactions", older)
     with pytest.raises(ValueError, match=r"interactions has a column command .*newer program"):
         lake.table("interactions").commit(lake.spark.createDataFrame([], older.schema), 99, lambda step: None)

@@ -96,7 +96,7 @@ class Moment:
 
 
 @st.composite
-def lives(draw: DrawFn) -> list[Step]:
+def extended_histories(draw: DrawFn) -> list[Step]:
     """Histories with pointers, capabilities and other spellings among the writes."""
     found = draw(histories(documents=True, most=10))
     for step in draw(st.lists(st.one_of(_POINTER, _POINTER, _CAPABILITIES, _SPELLING), max_size=6)):
@@ -109,7 +109,7 @@ def test_as_of_a_moment_is_what_was_answered_then(database: tuple[str, Callable[
     kind, empty = database
 
     @settings(max_examples=examples(EXAMPLES[kind]), **UNHURRIED)
-    @given(lives(), st.lists(st.sampled_from(URLS), min_size=30, max_size=30, unique=True))
+    @given(extended_histories(), st.lists(st.sampled_from(URLS), min_size=30, max_size=30, unique=True))
     def run(history: list[Step], paths: list[str]) -> None:
         with empty() as url:
             asyncio.run(check_history(url, history, paths))

@@ -37,7 +37,7 @@ class Artemis(Broker):
     """
 
     protocol = "AMQP"
-    anew = False
+    reconnects_after_timeout = False
     slow = 60.0
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ class Kafka(Broker):
     """A broker in a temporary folder. ports: by listener. topic: the topic of `target`."""
 
     protocol = "KAFKA"
-    anew = False
+    reconnects_after_timeout = False
     slow = 60.0
 
     def __init__(self) -> None:

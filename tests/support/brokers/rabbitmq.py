@@ -48,7 +48,7 @@ class RabbitMQ(Broker):
     """The broker, started by `start` and ended by `close`."""
 
     protocol = "AMQP"
-    anew = False
+    reconnects_after_timeout = False
     slow = 60.0
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ BAD: Final = Credential("PLAIN", identifier=USER, secret=WRONG)
 TEXTS: Final = ("Euro € 😀", 'a "quoted" 100%', "%41 is not A", " blanks ", "Ünïcödé/路径")
 
 #: Events of the legacy APIs, which have no data: the family, the kind of change, the subject, and the time.
-OLDER: Final = [
+LEGACY: Final = [
     (SCHEMAREGISTRY, "updated", "/schemagroups/g", datetime(2020, 1, 1, tzinfo=UTC)),
     (SCHEMAREGISTRY, "updated", "/schemagroups/a%2Fb%20%C3%BC/schemas/s:1", datetime(2026, 1, 2, 3, 4, 5, 6, UTC)),
     (SCHEMAREGISTRY, "deleted", "/schemagroups/g/schemas/s/versions/12", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
@@ -81,7 +81,7 @@ class Broker(ABC):
     concurrent: ClassVar[bool] = True
     #: Whether the sink reconnects, to the given address, after an attempt without a response. False if the protocol has
     #: keep-alives for that, or the broker advertises other addresses.
-    anew: ClassVar[bool] = True
+    reconnects_after_timeout: ClassVar[bool] = True
     #: The longest time in seconds from the start of the broker until it accepts events.
     slow: ClassVar[float] = 20.0
     #: The authority that clients have to trust.
@@ -119,16 +119,16 @@ class Broker(ABC):
 
 @dataclass
 class LocalResolver:
-    """Resolves every name to this machine. asked: the requested names and ports."""
+    """Resolves every name to this machine. lookups: the requested names and ports."""
 
     address: str = "127.0.0.1"
     refuses: bool = False
 
     def __post_init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
+        self.lookups: list[tuple[str, int]] = []
 
     async def resolve(self, host: str, port: int) -> str:
-        self.asked.append((host, port))
+        self.lookups.append((host, port))
         if self.refuses:
             raise ForbiddenAddress("not an address that may be sent to")
         return self.address
@@ -153,9 +153,9 @@ def event(number: int = 1, data: Any = ..., **attributes: Any) -> CloudEvent:
     return CloudEvent(given, {"changed": ["name", f"number{number}"]} if data is ... else data)
 
 
-def older(number: int) -> CloudEvent:
-    """The event of a row of OLDER."""
-    family, became, subject, time = OLDER[number]
+def legacy_event(number: int) -> CloudEvent:
+    """The event of a row of LEGACY."""
+    family, became, subject, time = LEGACY[number]
     source, type = f"https://registry.example.com{family.base}", f"{family.events}.{became}.v1"
     return event(number, None, id=f"0193e2b8.{number}", source=source, type=type, subject=subject, time=time)
 
@@ -210,7 +210,7 @@ def silent_server() -> Iterator[int]:
 
 
 @contextmanager
-def eavesdropper(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]]:
+def recording_server(greeting: bytes = b"") -> Iterator[tuple[str, int, list[bytes]]]:
     """A server outside loopback that records all bytes it receives: its address, its port, and the bytes.
 
     Skips the test on a machine without such an address.
@@ -362,9 +362,9 @@ class Contract:
         assert comparable(received.event) == comparable(sent)
 
     @both
-    def test_events_of_the_older_apis_arrive_as_they_were(self, sink_broker: Broker, mode: str) -> None:
+    def test_events_of_the_legacy_apis_arrive_unchanged(self, sink_broker: Broker, mode: str) -> None:
         # LEG-1001, LEG-1008, SUB-114: each family, with its sources, subjects and times
-        sent = [older(number) for number in range(len(OLDER))]
+        sent = [legacy_event(number) for number in range(len(LEGACY))]
         with sink_broker.receiving() as receiver:
 
             async def scenario() -> None:
@@ -427,7 +427,7 @@ class Contract:
         run(scenario)
 
     def test_a_connection_that_is_lost_silently(self, sink_broker: Broker) -> None:  # 8.3: the next attempt reconnects
-        if not sink_broker.anew:
+        if not sink_broker.reconnects_after_timeout:
             pytest.skip(f"a sink of {sink_broker.protocol} notices in a way of its own")
         relay = Relay(urlsplit(sink_broker.target().uri).port)
 
@@ -506,7 +506,7 @@ class Contract:
             run(scenario)
             assert len(receiver.take(1)) == 1
         # SUB-901: names are resolved only by the resolver, and the certificate is still verified against the name.
-        assert {host for host, _ in names.asked} == {HOST}
+        assert {host for host, _ in names.lookups} == {HOST}
 
     def test_an_untrusted_certificate(self, sink_broker: Broker) -> None:  # SUB-906: verified
         async def scenario() -> None:
@@ -536,7 +536,7 @@ class Contract:
                 async with open_sink(sink_broker.target(seconds=5), sink_broker.protocol, names) as sink:
                     outcome = await deliver(sink, event(1))
                     assert outcome.result is DeliveryResult.RETRY
-                    assert names.asked
+                    assert names.lookups
 
             run(scenario)
             assert receiver.take(1, seconds=0.5) == []

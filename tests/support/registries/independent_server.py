@@ -3,8 +3,8 @@ two, has no export, and nests responses only if flags say so. It records the req
 
     python -m tests.support.registries.independent_server [FLAG...]
 
-prints its URL. `GET /asked` returns the requests so far. `POST /refuse` with an xid makes it refuse all later writes of
-that xid. `POST /say?path=/dirs` sets the response to a GET of a path; an empty body restores its own response.
+prints its URL. `GET /requests` returns all requests. `POST /refuse` with an xid makes it refuse later writes of that xid.
+`POST /say?path=/dirs` sets the response to a GET of a path; an empty body restores its own response.
 """
 
 from __future__ import annotations
@@ -111,34 +111,36 @@ class Resource:
 
 
 class Plain:
-    """The server. asked: the requests. said: responses to GET by path that replace its own. refused: xids. flags: the
-    flags it supports; with `inline` its lists of Resources nest `meta` and `versions`, and it refuses to nest more.
+    """The server. requests: all requests. overrides: responses to GET by path that replace its own. refused: xids.
+
+    flags: the flags it supports; with `inline` its lists of Resources nest `meta` and `versions`, and it refuses to
+    nest more.
     """
 
     def __init__(self, *flags: str) -> None:
         self.flags = flags
         self.groups: dict[str, Group] = {}
-        self.said: dict[str, bytes] = {}
-        self.asked: list[str] = []
+        self.overrides: dict[str, bytes] = {}
+        self.requests: list[str] = []
         self.refused: set[str] = set()
 
     async def answer(self, request: Request) -> Response:
         """The response to any request."""
         path = request.url.path
-        if path == "/asked":
-            return JSONResponse(self.asked)
+        if path == "/requests":
+            return JSONResponse(self.requests)
         if path == "/refuse":
             self.refused.add((await request.body()).decode())
             return JSONResponse({})
         if path == "/say":
-            self.said[request.query_params["path"]] = await request.body()
+            self.overrides[request.query_params["path"]] = await request.body()
             return JSONResponse({})
-        self.asked.append(f"{request.method} {path}")
+        self.requests.append(f"{request.method} {path}")
         details = path.endswith("$details")
         parts = path.removesuffix("$details").strip("/").split("/")
         try:
-            if request.method == "GET" and self.said.get(path):
-                return Response(self.said[path], media_type="application/json")
+            if request.method == "GET" and self.overrides.get(path):
+                return Response(self.overrides[path], media_type="application/json")
             if request.method == "GET":
                 return self.read(request, parts, details)
             body = await request.body()

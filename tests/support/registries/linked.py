@@ -68,11 +68,11 @@ _CURSOR: Final = re.compile(r"cursor=[^&>]*")
 class SyncRound:
     """One round of replication: the source executes steps, the target at most one of its own, then ingests lines.
 
-    beside: the target's own step. lines: of the feed. back: how many ingested interactions are ingested again.
+    own_step: of the target. lines: of the feed. back: how many ingested interactions are ingested again.
     """
 
     steps: int
-    beside: Step | None
+    own_step: Step | None
     lines: int
     back: int
 
@@ -120,7 +120,7 @@ class NamedRegistry:
         assert answer.status < 300, (path, answer)
         return json.loads(answer.content) if answer.content else None
 
-    async def carry_out(self, history: Sequence[Step]) -> None:
+    async def execute(self, history: Sequence[Step]) -> None:
         """Sends the requests of a history; the registry may refuse some."""
         for step in history:
             request = as_request(step)
@@ -294,18 +294,18 @@ async def replicate_history(
     rest = list(history)
     for turn in rounds:
         now, rest = rest[: turn.steps], rest[turn.steps :]
-        await source.carry_out(now)
-        if turn.beside:
-            await target.carry_out([turn.beside])
+        await source.execute(now)
+        if turn.own_step:
+            await target.execute([turn.own_step])
         ends = [0, *(facts.last for facts, _ in source.interactions() if facts.last <= pull.cursor)]
         await pull.ingest(ends[-min(turn.back, len(ends))] if turn.back else None, turn.lines)
-    await source.carry_out(rest)
+    await source.execute(rest)
     await pull.ingest()
 
 
-def sync_rounds(beside: Sequence[Step | None]) -> SearchStrategy[list[SyncRound]]:
-    """Rounds of replication. beside: the steps of the target to choose from."""
-    doing = st.none() | st.sampled_from(beside)
+def sync_rounds(own_steps: Sequence[Step | None]) -> SearchStrategy[list[SyncRound]]:
+    """Rounds of replication. own_steps: the steps of the target to choose from."""
+    doing = st.none() | st.sampled_from(own_steps)
     again = st.sampled_from((0, 0, 1, 2, 5, 99))
     return st.lists(st.builds(SyncRound, st.integers(0, 6), doing, st.integers(0, 60), again), max_size=6)
 

@@ -46,7 +46,7 @@ class IndependentServer:
 
     def requests(self) -> list[str]:
         """The requests so far, such as `GET /dirs`."""
-        found: list[str] = self.done("GET", "/asked")
+        found: list[str] = self.done("GET", "/requests")
         return found
 
     def say(self, path: str, body: Any = None) -> None:

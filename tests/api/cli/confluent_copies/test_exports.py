@@ -12,7 +12,7 @@ from annals.domain.confluent.subjects import Subject
 from tests.api.cli.confluent_copies.test_copies import AVRO, OTHER, report, sqlite
 from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
-from tests.support.gateways import Asked, Told, gateway
+from tests.support.gateways import GatewayRequest, GatewayResponse, gateway
 from tests.support.schema_sets import contents, done, register
 
 USER = '{"type": "record", "name": "User", "fields": [{"name": "last", "type": "Order"}]}'
@@ -43,8 +43,8 @@ def own(folder: Path) -> str:
 def test_new_ids(annals: Annals, folder: Path, own: str) -> None:
     """A registry without mode IMPORT is refused, unless --new-ids is given. A second run finds all versions equal."""
 
-    def without_modes(request: Asked) -> Told | None:
-        return Told(405, None) if request.path.startswith("/mode") else None
+    def without_modes(request: GatewayRequest) -> GatewayResponse | None:
+        return GatewayResponse(405, None) if request.path.startswith("/mode") else None
 
     with serving_confluent(sqlite(folder, "other"), folder / "other") as other, httpx.Client(base_url=other) as client:
         register(client, "mine", {"schema": '"long"'})  # takes id 1, so that the ids of the copies differ

@@ -29,11 +29,11 @@ from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.cli.confluent_copies.test_copies import report, sqlite
 from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
-from tests.support.gateways import Answer, Asked, Change, Ignored, Told, gateway
+from tests.support.gateways import Answer, Change, GatewayRequest, GatewayResponse, Ignored, gateway
 from tests.support.schema_sets import contents, done, fill, register
 
-NOT_FOUND: Final = Told(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
-NOT_ALLOWED: Final = Told(405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"})
+NOT_FOUND: Final = GatewayResponse(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
+NOT_ALLOWED: Final = GatewayResponse(405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"})
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +50,12 @@ class Peer(NamedTuple):
     expects: Callable[[dict[Subject, SubjectCopy]], dict[Subject, SubjectCopy]] = lambda copies: copies
 
 
-def without(*paths: str, response: Told = NOT_FOUND) -> Answer:
+def without(*paths: str, response: GatewayResponse = NOT_FOUND) -> Answer:
     """A registry that lacks some paths."""
     return lambda request: response if request.path.startswith(paths) else None
 
 
-def without_members(request: Asked, body: Any) -> Any:
+def without_members(request: GatewayRequest, body: Any) -> Any:
     """Removes the members that schemas of an older release lack."""
     if isinstance(body, list):
         return [without_members(request, one) for one in body]
@@ -64,7 +64,7 @@ def without_members(request: Asked, body: Any) -> Any:
     return body
 
 
-def in_order_of_numbers(request: Asked, body: Any) -> Any:
+def in_order_of_numbers(request: GatewayRequest, body: Any) -> Any:
     """Sorts the list of all schemas so that the versions of a subject are not next to each other."""
     if request.path == "/schemas" and isinstance(body, list):
         return sorted(body, key=lambda one: (one["version"], one["subject"]))
@@ -74,9 +74,11 @@ def in_order_of_numbers(request: Asked, body: Any) -> Any:
 PEERS = {
     "no list of schemas": Peer(without("/schemas")),
     "another method at the list": Peer(without("/schemas", response=NOT_ALLOWED)),
-    "a list that is not implemented": Peer(without("/schemas", response=Told(501, None))),
-    "a list that is refused": Peer(without("/schemas", response=Told(403, {"error_code": 40301, "message": "no"}))),
-    "a list of something else": Peer(without("/schemas", response=Told(200, {"schemas": []}))),
+    "a list that is not implemented": Peer(without("/schemas", response=GatewayResponse(501, None))),
+    "a list that is refused": Peer(
+        without("/schemas", response=GatewayResponse(403, {"error_code": 40301, "message": "no"}))
+    ),
+    "a list of something else": Peer(without("/schemas", response=GatewayResponse(200, {"schemas": []}))),
     "no pages": Peer(ignored=lambda request: ("offset", "limit")),
     "an older release": Peer(change=without_members),
     "an older release, whose list has no deleted ones": Peer(
@@ -94,10 +96,10 @@ PEERS = {
 }
 
 
-def like_karapace(request: Asked) -> Told | None:
+def like_karapace(request: GatewayRequest) -> GatewayResponse | None:
     """A registry without contexts that returns the global mode as the mode of each subject."""
     is_of_subject = request.path.startswith("/mode/") and request.path != "/mode/Sub1"
-    return Told(200, {"mode": "READWRITE"}) if is_of_subject else without("/contexts")(request)
+    return GatewayResponse(200, {"mode": "READWRITE"}) if is_of_subject else without("/contexts")(request)
 
 
 PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer=like_karapace)
@@ -131,7 +133,7 @@ def test_requests_to_a_peer(annals: Annals, folder: Path, filled: str) -> None:
     """All versions are read with one list, and each subject takes one request for its config and one for its mode."""
     with gateway(filled) as source:
         assert annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second")).code == 0
-    paths = [request.path for request in source.asked]
+    paths = [request.path for request in source.requests]
     subjects = sum(1 for subject in contents(filled))
     assert not [path for path in paths if path.startswith("/subjects/")]
     assert len(paths) <= 2 * subjects + 8
@@ -143,7 +145,7 @@ def test_subjects_share_requests_to_a_server(annals: Annals, folder: Path, fille
         root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
         with gateway(root) as target:
             assert annals("import", "--from-confluent", filled, "--server", target.url).code == 0
-        assert len([request for request in target.asked if request.method == "POST"]) == 2
+        assert len([request for request in target.requests if request.method == "POST"]) == 2
         assert contents(second) == contents(filled)
 
 
@@ -171,16 +173,16 @@ def test_a_subject_that_is_too_large_is_refused_alone(annals: Annals, folder: Pa
 def test_a_busy_peer_is_asked_again_after_the_time_that_it_names(annals: Annals, folder: Path, filled: str) -> None:
     seen: dict[str, list[float]] = {}
 
-    def busy(request: Asked) -> Told | None:
+    def busy(request: GatewayRequest) -> GatewayResponse | None:
         times = seen.setdefault(request.path, [])
         times.append(time.monotonic())
         if request.path == "/contexts" and len(times) == 1:
-            return Told(429, None, {"retry-after": "2"})
+            return GatewayResponse(429, None, {"retry-after": "2"})
         if request.path == "/subjects" and len(times) == 1:
             then = datetime.now(UTC) + timedelta(seconds=3)
-            return Told(503, None, {"retry-after": format_datetime(then, usegmt=True)})
+            return GatewayResponse(503, None, {"retry-after": format_datetime(then, usegmt=True)})
         if request.path.startswith("/config/") and len(times) == 1:
-            return Told(500, {"error_code": 50001, "message": "Error in the backend data store"})
+            return GatewayResponse(500, {"error_code": 50001, "message": "Error in the backend data store"})
         return None
 
     database = sqlite(folder, "second")
@@ -194,16 +196,16 @@ def test_a_busy_peer_is_asked_again_after_the_time_that_it_names(annals: Annals,
 
 
 ANSWERS: Final = [
-    (Told(503, {"error_code": 503, "message": "starting"}), "GET /contexts answers 503: starting"),
+    (GatewayResponse(503, {"error_code": 503, "message": "starting"}), "GET /contexts answers 503: starting"),
     (NOT_FOUND, "GET /subjects answers 404"),
-    (Told(401, {"error_code": 401, "message": "who is it?"}), "GET /contexts answers 401: who is it?"),
-    (Told(200, "<html>"), "its answer is not that of a schema registry"),
+    (GatewayResponse(401, {"error_code": 401, "message": "who is it?"}), "GET /contexts answers 401: who is it?"),
+    (GatewayResponse(200, "<html>"), "its answer is not that of a schema registry"),
 ]
 
 
 @pytest.mark.parametrize(("told", "message"), ANSWERS, ids=[message for _, message in ANSWERS])
 def test_what_is_no_registry(
-    annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch, filled: str, told: Told, message: str
+    annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch, filled: str, told: GatewayResponse, message: str
 ) -> None:
     monkeypatch.setattr(rest_api, "RETRY_SECONDS", (0.01,))
     with gateway(filled, lambda request: told) as source:
@@ -218,8 +220,12 @@ def test_a_subject_that_cannot_be_read_is_reported_and_stays(
     monkeypatch.setattr(rest_api, "RETRY_SECONDS", (0.01,))
     fails = False
 
-    def failing(request: Asked) -> Told | None:
-        return Told(500, {"error_code": 50001, "message": "damaged"}) if fails and request.path == "/mode/b" else None
+    def failing(request: GatewayRequest) -> GatewayResponse | None:
+        return (
+            GatewayResponse(500, {"error_code": 50001, "message": "damaged"})
+            if fails and request.path == "/mode/b"
+            else None
+        )
 
     with (
         serving_confluent(sqlite(folder, "first"), folder / "first") as first,
@@ -253,7 +259,7 @@ def test_a_list_that_becomes_shorter_while_it_is_read(
         for name in names:
             register(client, name, {"schema": f'{{"type": "record", "name": "{name}", "fields": []}}'})
 
-        def shrinking(request: Asked) -> Told | None:
+        def shrinking(request: GatewayRequest) -> GatewayResponse | None:
             if request.path in ("/subjects", "/schemas") and request.query["offset"] not in ("0", "3") and names:
                 for query in ("", "?permanent=true"):
                     done(client, "DELETE", f"/subjects/{names[0]}{query}")

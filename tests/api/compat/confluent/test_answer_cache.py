@@ -51,7 +51,7 @@ def test_requests_that_are_sent_again_read_the_position_alone(api: Api, monkeypa
     def refuse(*_: object) -> None:
         raise AssertionError("the registry was read")
 
-    for name in ("_answer_anew", "_view_at", "_read_at"):
+    for name in ("_compute_answer", "_view_at", "_read_at"):
         monkeypatch.setattr(routes.ConfluentRoutes, name, refuse)
     for name in ("entity", "entities", "document"):
         monkeypatch.setattr(View, name, refuse)
@@ -123,13 +123,13 @@ def test_checks_that_may_fail_for_a_while_run_again(
 ) -> None:
     # CSR-420, CSR-801: responses of checks that can fail temporarily are not cached
     send(api, "POST", "/subjects/s/versions", INT)
-    answers, answer_anew = 0, routes.ConfluentRoutes._answer_anew
+    answers, compute_answer = 0, routes.ConfluentRoutes._compute_answer
 
     def counted(*arguments: Any) -> Any:
         nonlocal answers
         answers += 1
-        return answer_anew(*arguments)
+        return compute_answer(*arguments)
 
-    monkeypatch.setattr(routes.ConfluentRoutes, "_answer_anew", counted)
+    monkeypatch.setattr(routes.ConfluentRoutes, "_compute_answer", counted)
     assert [send(api, method, path, body).status_code for _ in range(2)] == [200, 200]
     assert answers == 2

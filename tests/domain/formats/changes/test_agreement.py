@@ -37,7 +37,7 @@ Pair = tuple[str, str, str, str]
 GRAPHQL: Final = "GraphQL/September2025"
 #: Documents of the table; any two of them make a pair.
 GRAPHQL_TEXTS: Final = sorted(
-    {graphql_tables.whole(row[side]) for row in graphql_tables.TABLE["changes"] for side in ("old", "new")}
+    {graphql_tables.with_query(row[side]) for row in graphql_tables.TABLE["changes"] for side in ("old", "new")}
 )
 STRUCTURES: Final = [json.dumps(TOP | row[side]) for row in JSON_STRUCTURE["changes"] for side in ("older", "newer")]
 

@@ -18,7 +18,7 @@ import yaml
 
 from annals.domain.formats import openapi
 from annals.domain.formats.contract import Incompatibility
-from tests.domain.formats.openapi.test_openapi import laid
+from tests.domain.formats.openapi.test_openapi import merge_patch
 from tests.support.left_out import leave_out
 
 TABLE: Final[dict[str, Any]] = yaml.load((Path(__file__).parent / "changes.yaml").read_text(), yaml.CSafeLoader)
@@ -31,7 +31,7 @@ def document(row: dict[str, Any], side: str) -> Any:
     over = row[side]
     if row.get("of") != "document":
         over = {"paths": {"/a/{id}": {"get": over}}}
-    return laid(over, TABLE["base"])
+    return merge_patch(over, TABLE["base"])
 
 
 def parsed(value: Any) -> Any:

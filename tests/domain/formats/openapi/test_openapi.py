@@ -32,7 +32,7 @@ def minimal(version: str) -> dict[str, Any]:
     return {**keyword, "info": {"title": "t", "version": "1"}, "paths": {}}
 
 
-def laid(over: Any, under: Any) -> Any:
+def merge_patch(over: Any, under: Any) -> Any:
     """JSON Merge Patch (RFC 7396)."""
     if not isinstance(over, dict):
         return over
@@ -41,7 +41,7 @@ def laid(over: Any, under: Any) -> Any:
         if value is None:
             made.pop(name, None)
         else:
-            made[name] = laid(value, made.get(name))
+            made[name] = merge_patch(value, made.get(name))
     return made
 
 
@@ -68,7 +68,7 @@ sys.addaudithook(listen)  # for the rest of the process: an audit hook cannot be
 @pytest.mark.parametrize(("row", "version"), cases("accepted"))
 def test_valid_documents(row: dict[str, Any], version: str) -> None:
     # SC-10, SC-16, V-14: a valid document, as JSON and as YAML; no file or address in it is opened
-    document = laid(row["with"], minimal(version))
+    document = merge_patch(row["with"], minimal(version))
     openapi.parse(json.dumps(minimal(version)).encode(), f"openapi/{version}")  # loads the meta-schema
     listening.append(True)
     try:
@@ -85,7 +85,7 @@ def test_valid_documents(row: dict[str, Any], version: str) -> None:
 @pytest.mark.parametrize(("row", "version"), cases("refused"))
 def test_invalid_documents(row: dict[str, Any], version: str) -> None:
     # SC-10: documents that the rules of the version forbid are refused, with the place
-    document = laid(row["with"], minimal(version))
+    document = merge_patch(row["with"], minimal(version))
     with pytest.raises(InvalidDocument, match=row["why"] or None) as caught:
         openapi.parse(json.dumps(document).encode(), f"openapi/{version}")
     assert caught.value.location is not None and caught.value.location.pointer is not None
@@ -129,8 +129,8 @@ HOSTILE = {
     "not UTF-8": b'{"a": "\xff"}',
     "zero bytes": b"\0" * 1000,
     "a long name twice": b'{"' + b"a" * 100_000 + b'": 1, "' + b"a" * 100_000 + b'": 1}',
-    "a ring of references": json.dumps(laid({"components": {"schemas": RING}}, minimal("3.1"))).encode(),
-    "a deep schema": json.dumps(laid({"components": {"schemas": DEEP}}, minimal("3.1"))).encode(),
+    "a ring of references": json.dumps(merge_patch({"components": {"schemas": RING}}, minimal("3.1"))).encode(),
+    "a deep schema": json.dumps(merge_patch({"components": {"schemas": DEEP}}, minimal("3.1"))).encode(),
 }
 
 

@@ -55,7 +55,7 @@ class Version(NamedTuple):
     id: str
     content: bytes
     contenttype: str
-    told: Mapping[str, str]
+    descriptions: Mapping[str, str]
 
 
 class Client:
@@ -145,12 +145,12 @@ class Client:
             id=headers["id"],
             content=answer.content,
             contenttype=answer.headers["content-type"],
-            told={name: headers[name] for name in names},
+            descriptions={name: headers[name] for name in names},
         )
 
 
 @contextmanager
-def parties(
+def running_registries(
     home: Path, api: Api, *names: str, databases: Mapping[str, str] | None = None, **settings: str
 ) -> Iterator[list[Client]]:
     """Runs registries; yields their clients for one API.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.projections.replication.compat.clients import MC, NEVER, SR, Api, Client, parties
+from tests.projections.replication.compat.clients import MC, NEVER, SR, Api, Client, running_registries
 from tests.support.polling import until
 from tests.support.registries.restarted import WRITER
 
@@ -17,7 +17,7 @@ from tests.support.registries.restarted import WRITER
 EACH = pytest.mark.parametrize("api", [SR, MC], ids=["schemas", "messages"])
 
 
-def equal(one: Client, *others: Client) -> None:
+def wait_until_equal(one: Client, *others: Client) -> None:
     """Waits until the others have the same URIs and documents as one."""
     until(lambda: all(one.pairs() == other.pairs() for other in others))
 
@@ -28,7 +28,7 @@ def conflicts(target: Client, link: str = "a") -> dict[str, str]:
     return {each["subject"]: each["reason"] for each in found}
 
 
-def looked(target: Client, link: str = "a", times: int = 2) -> None:
+def wait_for_polls(target: Client, link: str = "a", times: int = 2) -> None:
     """Waits until a link has polled the other registry this many more times."""
     seen: set[float] = set()
 
@@ -51,7 +51,7 @@ def test_everything_comes_over_under_its_uris(api: Api, tmp_path: Path) -> None:
     """LEG-902 to LEG-905, LEG-910, LEG-913: attributes, types and bytes are copied in order, with new numbers, by one
     command for each version.
     """
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g%2Fh", description="grüße")
         a.added("g%2Fh", "s", b"gone", description="of the whole")
         a.added("g%2Fh", "s", b"\xff\x00\xef\xbb\xbf", contenttype="Text/X; a=B", description="of this one")
@@ -61,7 +61,7 @@ def test_everything_comes_over_under_its_uris(api: Api, tmp_path: Path) -> None:
         a.added("g%2Fh", "t", b"T", authority="urn:example:words", id="t1")
         a.delete("g%2Fh", "s", 1)
         b.link("a", a)
-        equal(a, b)
+        wait_until_equal(a, b)
         base = a.url
         found, given = b.versions("g%2Fh", "s"), a.versions("g%2Fh", "s")
         assert [each.path.rpartition("/")[2] for each in given] == ["2", "3", "4", "5"]
@@ -80,23 +80,23 @@ def test_everything_comes_over_under_its_uris(api: Api, tmp_path: Path) -> None:
 @EACH
 def test_what_is_known_is_not_written_again(api: Api, tmp_path: Path) -> None:
     """LEG-906: a poll without news records nothing, also after a restart."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1", b"2")
         b.link("a", a)
-        equal(a, b)
-        looked(b)
+        wait_until_equal(a, b)
+        wait_for_polls(b)
         before = b.registry.head()
-        looked(b)
+        wait_for_polls(b)
         b.registry.stop()
         b.registry.start()
-        looked(b)
+        wait_for_polls(b)
         assert b.registry.head() == before
 
 
 def test_definitions_are_what_they_are_for_every_api(tmp_path: Path) -> None:
     """LEG-804, LEG-903: copies of event definitions may have any URI as id, and become the same messages."""
-    with parties(tmp_path, MC, "a", "b") as (a, b):
+    with running_registries(tmp_path, MC, "a", "b") as (a, b):
         a.group("g", format="CloudEvents")
         documents = [json.dumps({"attributes": {"type": "example", "subject": each}}).encode() for each in ("x", "{y}")]
         a.added("g", "s", documents[0], contenttype="application/json", id="example")
@@ -112,7 +112,7 @@ def test_definitions_are_what_they_are_for_every_api(tmp_path: Path) -> None:
 @EACH
 def test_names_may_differ(api: Api, tmp_path: Path) -> None:
     """LEG-903: a group has the name here that the link gives it; its versions keep their URIs."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("theirs")
         a.added("theirs", "s", b"1")
         a.group("other")
@@ -129,13 +129,13 @@ def test_names_may_differ(api: Api, tmp_path: Path) -> None:
 @EACH
 def test_one_definition_alone(api: Api, tmp_path: Path) -> None:
     """LEG-901: the scope of a link may be a single schema or definition."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1")
         a.added("g", "t", b"2")
         b.link("a", a, scope={"resources": [api.xid("g", "t")]})
         until(lambda: b.versions_by_id())
-        looked(b)
+        wait_for_polls(b)
         assert list(b.versions_by_id()) == [("g", "t")]
 
 
@@ -144,7 +144,7 @@ def test_a_taken_name_and_a_taken_uri(api: Api, tmp_path: Path) -> None:
     """LEG-907: a different document under a known URI does not replace the local one; a definition whose name is taken
     gets another name, with the beginning of the hash of its authority.
     """
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         for each, word in ((a, b"theirs"), (b, b"ours")):
             each.group("g")
             each.added("g", "s", word)
@@ -152,7 +152,7 @@ def test_a_taken_name_and_a_taken_uri(api: Api, tmp_path: Path) -> None:
         b.link("a", a)
         renamed = f"s.{sha256(a.url.encode()).hexdigest()[:8]}"
         until(lambda: ("g", renamed) in b.versions_by_id())
-        looked(b)
+        wait_for_polls(b)
         assert b.contents("g", "s") == [b"ours"]
         assert b.contents("g", renamed) == [b"theirs"]
         assert b.document_of("urn:example:words:t") == b"ours"
@@ -162,14 +162,14 @@ def test_a_taken_name_and_a_taken_uri(api: Api, tmp_path: Path) -> None:
         assert b.registry.status("a")["conflictscount"] == 1
         b.delete("g", "t")
         until(lambda: b.document_of("urn:example:words:t") == b"theirs")
-        looked(b)
+        wait_for_polls(b)
         assert conflicts(b) == {}
 
 
 @EACH
 def test_a_taken_name_may_be_passed_over(api: Api, tmp_path: Path) -> None:
     """LEG-907: a link with `skip` does not copy what has no free name, and reports it."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         for each, word in ((a, b"theirs"), (b, b"ours")):
             each.group("g")
             each.added("g", "s", word)
@@ -185,7 +185,7 @@ def test_a_taken_name_may_be_passed_over(api: Api, tmp_path: Path) -> None:
 @EACH
 def test_a_group_of_another_format_gets_another_name(api: Api, tmp_path: Path) -> None:
     """LEG-907: groups of one name are merged if their formats agree; otherwise the copy gets another name."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g", format="Other")
         a.added("g", "s", b"1")
         b.group("g")
@@ -198,11 +198,11 @@ def test_a_group_of_another_format_gets_another_name(api: Api, tmp_path: Path) -
 @EACH
 def test_copies_are_read_only_until_their_link_is_gone(api: Api, tmp_path: Path) -> None:
     """LEG-909: clients cannot write a copy over any API while its link exists, but can add definitions next to it."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1")
         b.link("a", a, interval=NEVER)
-        equal(a, b)
+        wait_until_equal(a, b)
         writer = b.registry.client(WRITER)
         xid = api.xid("g", "s")
         refused: list[tuple[str, str, Any, int]] = [
@@ -229,12 +229,12 @@ def test_copies_are_read_only_until_their_link_is_gone(api: Api, tmp_path: Path)
 @EACH
 def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> None:
     """LEG-909, LEG-913: a link deletes only what it copied itself."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         for group in ("g", "h", "i"):
             a.group(group)
             a.added(group, "s", b"1", b"2", b"3")
         b.link("a", a)
-        equal(a, b)
+        wait_until_equal(a, b)
         b.added("h", "mine", b"mine")
         a.delete("g", "s", 2)
         a.delete("h")
@@ -250,14 +250,14 @@ def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> No
 @EACH
 def test_recreated_definitions_are_replaced(api: Api, tmp_path: Path) -> None:
     """LEG-912, LEG-913: copies follow the current state, also if a URI has another document than before."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1", b"2", b"3")
         b.link("a", a, interval=NEVER)
-        equal(a, b)
+        wait_until_equal(a, b)
         a.delete("g", "s")
         a.added("g", "s", b"1", b"other", b"3", b"4")
         b.registry.stop()
         b.registry.start()
-        equal(a, b)
+        wait_until_equal(a, b)
         until(lambda: b.contents("g", "s") == [b"1", b"other", b"3", b"4"])

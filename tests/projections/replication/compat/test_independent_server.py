@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.projections.replication.compat.clients import SR, Client, parties
+from tests.projections.replication.compat.clients import SR, Client, running_registries
 from tests.projections.replication.compat.independent_server import BASE
 from tests.support.polling import until
 from tests.support.serving import ROOT, environment
@@ -45,7 +45,7 @@ def link(registry: Client, server: httpx.Client, mode: str) -> None:
 
 def test_it_can_be_copied_from(tmp_path: Path) -> None:
     """LEG-901 to LEG-904, LEG-909, LEG-913: a pull only reads; the base URL is the authority of what has none there."""
-    with parties(tmp_path, SR, "b") as (b,), plain() as server:
+    with running_registries(tmp_path, SR, "b") as (b,), plain() as server:
         base = root(server) + BASE
         schema = f"{BASE}/schemagroups/g%2Fh/schemas/s"
         server.put(f"{BASE}/schemagroups/g%2Fh", json={"format": "Words"}).raise_for_status()
@@ -62,7 +62,7 @@ def test_it_can_be_copied_from(tmp_path: Path) -> None:
         until(lambda: b.contents("g%2Fh", "s") == [b"2"])
         server.delete(f"{BASE}/schemagroups/g%2Fh")
         until(lambda: b.versions_by_id() == {})
-        assert [each for each in server.get("/asked").json() if not each.startswith("GET ")] == [
+        assert [each for each in server.get("/requests").json() if not each.startswith("GET ")] == [
             f"PUT {BASE}/schemagroups/g%2Fh",
             *[f"POST {schema}"] * 2,
             f"POST {schema[:-1]}t",
@@ -73,7 +73,7 @@ def test_it_can_be_copied_from(tmp_path: Path) -> None:
 
 def test_it_can_be_written_to(tmp_path: Path) -> None:
     """LEG-902, LEG-904, LEG-906, LEG-909: it gets every version once, with authority and URI, and every deletion."""
-    with parties(tmp_path, SR, "a") as (a,), plain() as server:
+    with running_registries(tmp_path, SR, "a") as (a,), plain() as server:
         a.group("g")
         a.added("g", "s", b"1", b"2", description="described")
         link(a, server, "push")
@@ -91,12 +91,12 @@ def test_it_can_be_written_to(tmp_path: Path) -> None:
         until(lambda: server.get(f"{schema}/versions").json() == [1, 3])
         a.delete("g")
         until(lambda: server.get(f"{BASE}/schemagroups").json() == [])
-        assert len([each for each in server.get("/asked").json() if each.startswith("POST ")]) == 3
+        assert len([each for each in server.get("/requests").json() if each.startswith("POST ")]) == 3
 
 
 def test_an_api_that_is_gone_takes_nothing_with_it(tmp_path: Path) -> None:
     """LEG-909: a link deletes no copy because the whole API of the other registry answers 404; it fails."""
-    with parties(tmp_path, SR, "b") as (b,), plain() as server:
+    with running_registries(tmp_path, SR, "b") as (b,), plain() as server:
         server.put(f"{BASE}/schemagroups/g", json={"format": "Words"}).raise_for_status()
         server.post(f"{BASE}/schemagroups/g/schemas/s", content=b"1").raise_for_status()
         link(b, server, "pull")
@@ -108,11 +108,11 @@ def test_an_api_that_is_gone_takes_nothing_with_it(tmp_path: Path) -> None:
 
 def test_redirects_to_other_hosts_are_refused(tmp_path: Path) -> None:
     """LEG-1108: a link does not follow a redirect to another host."""
-    with parties(tmp_path, SR, "b") as (b,), plain() as server, plain() as other:
+    with running_registries(tmp_path, SR, "b") as (b,), plain() as server, plain() as other:
         server.post("/away", content=root(other))
         link(b, server, "pull")
         until(lambda: "307" in b.registry.status("plain").get("error", ""))
-        assert other.get("/asked").json() == []
+        assert other.get("/requests").json() == []
 
 
 #: A path, a broken response of the other registry to it, and the subject of the conflict that the status reports.
@@ -129,7 +129,7 @@ BROKEN: list[tuple[str, Any, str]] = [
 
 def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
     """LEG-907, LEG-913: the status reports what is broken and why; its copy stays, and all else is copied."""
-    with parties(tmp_path, SR, "b") as (b,), plain() as server:
+    with running_registries(tmp_path, SR, "b") as (b,), plain() as server:
         for group in ("g", "h"):
             server.put(f"{BASE}/schemagroups/{group}", json={"format": "Words"}).raise_for_status()
         for id in ("bad", "good"):
@@ -151,7 +151,7 @@ def test_what_is_broken_is_passed_over(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared_is_passed_over(tmp_path: Path) -> None:
     """LEG-907: a push reports objects whose responses in the other registry are invalid, and writes all others."""
-    with parties(tmp_path, SR, "a") as (a,), plain() as server:
+    with running_registries(tmp_path, SR, "a") as (a,), plain() as server:
         server.post("/say", json={f"{BASE}/schemagroups/g": []}).raise_for_status()
         for group in ("g", "h"):
             a.group(group)

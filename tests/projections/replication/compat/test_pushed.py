@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.projections.replication.compat.clients import MC, Api, parties
-from tests.projections.replication.compat.test_copies import EACH, conflicts, equal
+from tests.projections.replication.compat.clients import MC, Api, running_registries
+from tests.projections.replication.compat.test_copies import EACH, conflicts, wait_until_equal
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, TOKENS, WRITER
 
@@ -18,11 +18,11 @@ PUSHER = "the-token-of-a-link"
 def test_pushed_copies_are_read_only(api: Api, tmp_path: Path, store_url: str) -> None:
     """LEG-909: clients of the target cannot write a copy over any API; the link still writes and deletes it."""
     tokens = json.dumps({**TOKENS, PUSHER: {"name": "pia", "role": "writer"}})
-    with parties(tmp_path, api, "a", "b", databases={"b": store_url}, ANNALS_TOKENS=tokens) as (a, b):
+    with running_registries(tmp_path, api, "a", "b", databases={"b": store_url}, ANNALS_TOKENS=tokens) as (a, b):
         a.group("g")
         a.added("g", "s", b"1")
         a.link("b", b, mode="push", credential={"token": PUSHER})
-        equal(a, b)
+        wait_until_equal(a, b)
         xid = api.xid("g", "s")
         refused: list[tuple[str, str, Any, int]] = [
             ("DELETE", b.path("g"), None, 409),

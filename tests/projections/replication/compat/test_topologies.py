@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.projections.replication.compat.clients import NEVER, OFTEN, SR, Api, Client, Version, parties
-from tests.projections.replication.compat.test_copies import EACH, conflicts, equal, looked
+from tests.projections.replication.compat.clients import NEVER, OFTEN, SR, Api, Client, Version, running_registries
+from tests.projections.replication.compat.test_copies import EACH, conflicts, wait_for_polls, wait_until_equal
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN
 
@@ -29,40 +29,40 @@ def origins(client: Client) -> dict[tuple[str, str], list[tuple[str, str, bytes]
 @EACH
 def test_peers_have_the_definitions_of_both(api: Api, tmp_path: Path) -> None:
     """LEG-906: two registries copy from each other, and no definition returns to its source."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         for one, other in ((a, b), (b, a)):
             one.link("other", other)
             one.group("shared")
             one.group(f"of-{one.registry.home.name}")
             one.added("shared", f"of-{one.registry.home.name}", b"1", b"2")
         until(lambda: len(a.pairs()) == 4)
-        equal(a, b)
+        wait_until_equal(a, b)
         heads = [each.registry.head() for each in (a, b)]
         for each in (a, b):
-            looked(each, "other", 3)
+            wait_for_polls(each, "other", 3)
         assert [each.registry.head() for each in (a, b)] == heads
         a.delete("shared", "of-a")
         until(lambda: len(b.pairs()) == 2)
-        looked(a, "other", 2)
+        wait_for_polls(a, "other", 2)
         assert a.pairs() == b.pairs()
 
 
 @EACH
 def test_a_hub_forwards_definitions_of_other_authorities(api: Api, tmp_path: Path) -> None:
     """Hub: authority and URIs stay the same over several registries, whether pulled or pushed."""
-    with parties(tmp_path, api, "a", "hub", "b", "c") as (a, hub, b, c):
+    with running_registries(tmp_path, api, "a", "hub", "b", "c") as (a, hub, b, c):
         a.group("g", description="of a")
         a.added("g", "s", b"1", b"2", description="one")
         hub.link("a", a)
         b.link("hub", hub)
         hub.link("c", c, mode="push")
-        equal(a, hub, b, c)
+        wait_until_equal(a, hub, b, c)
         for each in (hub, b, c):
             assert origins(each) == origins(a)
         a.added("g", "s", b"3")
-        equal(a, hub, b, c)
+        wait_until_equal(a, hub, b, c)
         a.delete("g", "s", 2)
-        equal(a, hub, b, c)
+        wait_until_equal(a, hub, b, c)
         a.delete("g")
         until(lambda: all(each.registry.request("GET", each.path("g")).status_code == 404 for each in (hub, b, c)))
 
@@ -71,7 +71,7 @@ def test_a_hub_forwards_definitions_of_other_authorities(api: Api, tmp_path: Pat
 @EACH
 def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
     """Star: many sources, a hub, many targets; a name that two sources use gets a suffix from the authority."""
-    with parties(tmp_path, api, "a1", "a2", "hub", "b1", "b2") as (a1, a2, hub, b1, b2):
+    with running_registries(tmp_path, api, "a1", "a2", "hub", "b1", "b2") as (a1, a2, hub, b1, b2):
         for each in (a1, a2):
             each.group("g")
             each.added("g", "s", each.registry.home.name.encode())
@@ -82,7 +82,7 @@ def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
         b2.link("hub", hub)
         renamed = f"s.{sha256(a2.url.encode()).hexdigest()[:8]}"
         until(lambda: hub.contents("g", renamed) == [b"a2"])
-        equal(hub, b1, b2)
+        wait_until_equal(hub, b1, b2)
         assert origins(b1) == origins(b2) == origins(hub)
         assert hub.pairs() == a1.pairs() | a2.pairs()
         a1.delete("g")
@@ -92,7 +92,10 @@ def test_a_star_collects_and_distributes(api: Api, tmp_path: Path) -> None:
 @EACH
 def test_foreign_authorities_can_be_refused(api: Api, tmp_path: Path) -> None:
     """LEG-908: with ANNALS_INBOUND=false, writes with the authority of another registry are forbidden."""
-    with parties(tmp_path, api, "hub", ANNALS_INBOUND="false") as (hub,), parties(tmp_path, api, "a") as (a,):
+    with (
+        running_registries(tmp_path, api, "hub", ANNALS_INBOUND="false") as (hub,),
+        running_registries(tmp_path, api, "a") as (a,),
+    ):
         hub.group("g")
         for authority, status in ((a.url, 403), ("urn:example:words", 403), (hub.url, 200)):
             assert hub.post("g", "s", b"1", authority=authority).status_code == status
@@ -108,7 +111,7 @@ def test_foreign_authorities_can_be_refused(api: Api, tmp_path: Path) -> None:
 @EACH
 def test_a_push_writes_existing_and_new_definitions(api: Api, tmp_path: Path) -> None:
     """LEG-902, LEG-904, LEG-906, LEG-907, LEG-909: versions go in order, once; a push deletes only what it wrote."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         b.group("g")
         b.added("g", "s", b"theirs")
         b.added("g", "t", b"theirs", authority="urn:example:words", id="urn:example:words:t")
@@ -127,7 +130,8 @@ def test_a_push_writes_existing_and_new_definitions(api: Api, tmp_path: Path) ->
         until(lambda: b.contents("h", "s") == [b"1", b"2", b"3"])
         until(lambda: b.registry.done("GET", b.path("h")).get("description") == "second")
         assert [each[1:] for each in b.versions("h", "s")] == [
-            (each.uri, a.url, each.uri, each.content, each.contenttype, each.told) for each in a.versions("h", "s")
+            (each.uri, a.url, each.uri, each.content, each.contenttype, each.descriptions)
+            for each in a.versions("h", "s")
         ]
         assert "description" not in b.registry.done("GET", b.path("g"))
         assert b.document_of("urn:example:words:t") == b"theirs"
@@ -150,7 +154,7 @@ def _has(client: Client, versions: int) -> bool:
 @pytest.mark.long
 def test_push_resumes_after_kill(tmp_path: Path) -> None:
     """LEG-906: a registry that is killed during a push writes no version twice, and omits none."""
-    with parties(tmp_path, SR, "a", "b") as (a, b):
+    with running_registries(tmp_path, SR, "a", "b") as (a, b):
         a.group("g")
         a.link("b", b, mode="push")
         for number in range(4):
@@ -166,7 +170,7 @@ def test_push_resumes_after_kill(tmp_path: Path) -> None:
 @EACH
 def test_a_killed_push_removes_its_pending_copy_if_the_original_is_deleted(api: Api, tmp_path: Path) -> None:
     """LEG-906, LEG-909: a version that a link was about to write belongs to the link if it turns out to exist."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.link("b", b, mode="push")
         a.added("g", "s", b"1", b"2")
@@ -187,7 +191,7 @@ def test_a_killed_push_removes_its_pending_copy_if_the_original_is_deleted(api: 
 @EACH
 def test_an_event_triggers_a_pull_of_its_object(api: Api, tmp_path: Path) -> None:
     """LEG-911: a link with the scope of group 5 gets events of it and its contents, and none of group 55."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         for group in ("5", "55"):
             a.group(group)
             a.added(group, "s", b"1")
@@ -214,11 +218,11 @@ def test_an_event_triggers_a_pull_of_its_object(api: Api, tmp_path: Path) -> Non
 @EACH
 def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -> None:
     """LEG-912: whatever an event says, a link copies the current state; an event about a missing object is no error."""
-    with parties(tmp_path, api, "a", "b") as (a, b):
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
         a.group("g")
         a.added("g", "s", b"1", b"2")
         b.link("a", a, mode="events", interval=NEVER)
-        equal(a, b)
+        wait_until_equal(a, b)
         head = b.registry.head()
         child = f"/{api.groups}/g/{api.children}"
         events = [
@@ -243,13 +247,13 @@ def test_events_may_come_late_twice_or_about_nothing(api: Api, tmp_path: Path) -
         assert b.registry.head() == head
         assert b.registry.status("a")["state"] == "active"
         a.added("g", "s", b"3")
-        equal(a, b)
+        wait_until_equal(a, b)
 
 
 @EACH
 def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -> None:
     """LEG-906, LEG-911: links store subscriptions and written copies in PostgreSQL as well, and survive a restart."""
-    with parties(tmp_path, api, "a", "b", databases={"a": postgres_url}) as (a, b):
+    with running_registries(tmp_path, api, "a", "b", databases={"a": postgres_url}) as (a, b):
         b.group("theirs")
         b.added("theirs", "s", b"1")
         a.group("ours")
@@ -257,13 +261,13 @@ def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -
         a.link("told", b, mode="events", interval=NEVER, scope={"groups": [api.xid("theirs")]})
         a.link("writes", b, mode="push", interval=NEVER, scope={"groups": [api.xid("ours")]})
         until(lambda: len(a.pairs()) == 2)
-        equal(a, b)
+        wait_until_equal(a, b)
         a.registry.stop()
         a.registry.start()
         a.added("ours", "s", b"2")
         b.added("theirs", "s", b"2")
         until(lambda: len(a.pairs()) == 4)
-        equal(a, b)
+        wait_until_equal(a, b)
         a.delete("ours")
         b.delete("theirs")
         until(lambda: a.versions_by_id() == b.versions_by_id() == {})
@@ -271,7 +275,10 @@ def test_link_state_on_postgresql(api: Api, tmp_path: Path, postgres_url: str) -
 
 def test_links_connect_to_permitted_addresses_only(tmp_path: Path) -> None:
     """LEG-1108: links connect to private addresses only if the operator permits them."""
-    with parties(tmp_path, SR, "a") as (a,), parties(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,):
+    with (
+        running_registries(tmp_path, SR, "a") as (a,),
+        running_registries(tmp_path, SR, "b", ANNALS_SINKS_ALLOW="") as (b,),
+    ):
         a.group("g")
         b.link("a", a)
         until(lambda: "unless ANNALS_SINKS_ALLOW permits them" in b.registry.status("a").get("error", ""))
@@ -283,12 +290,15 @@ def test_a_group_that_a_link_may_no_longer_read_is_gone_for_it(tmp_path: Path) -
     """ACC-76, LEG-913: copies of groups that the link's caller can no longer read are removed, like deleted groups."""
     tokens = '{"%s": {"name": "root", "role": "admin"}, "narrow": {"name": "n", "groups": %s}}'
     groups = '{"/schemagroups/open": "reader", "/schemagroups/new": "writer"}'
-    with parties(tmp_path, SR, "a", ANNALS_TOKENS=tokens % (TOKEN, groups)) as (a,), parties(tmp_path, SR, "b") as (b,):
+    with (
+        running_registries(tmp_path, SR, "a", ANNALS_TOKENS=tokens % (TOKEN, groups)) as (a,),
+        running_registries(tmp_path, SR, "b") as (b,),
+    ):
         for group in ("open", "closed"):
             a.group(group)
             a.added(group, "s", b"1")
         b.link("a", a)
-        equal(a, b)
+        wait_until_equal(a, b)
         b.link("a", a, credential={"token": "narrow"}, interval=OFTEN)
         a.added("open", "s", b"2")
         until(lambda: b.contents("open", "s") == [b"1", b"2"])

@@ -118,7 +118,7 @@ def test_an_update_resumes_and_reads_again() -> None:
 
 
 def test_actions() -> None:
-    # SUB-833: resume, verify, replay and redeliver
+    # SUB-833: resume, verify, replay, redeliver and discard
     found = state(state="gone", hold=NOW)
     assert apply_change(found, action("resume")) == Effect.NONE
     assert (found.record.state, found.record.hold) == ("", 0.0)
@@ -130,6 +130,9 @@ def test_actions() -> None:
     found = state()
     assert apply_change(found, action("redeliver", sequence=sequence_text(sequence_of(7, 0)))) == Effect.NONE
     assert len(found.queues[DEAD_LETTERS]) == found.pending == 1 and len(found.queues[LIVE]) == 0
+    discard = action("discard", sequence=sequence_text(sequence_of(7, 0)))
+    assert apply_change(found, discard._replace(revision=3)) == Effect.NONE
+    assert (found.pending, found.dead_letters) == (0, [sequence_of(7, 0)])
 
 
 @pytest.mark.parametrize(

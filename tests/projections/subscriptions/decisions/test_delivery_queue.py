@@ -169,7 +169,8 @@ ACTS = st.lists(
 @given(ACTS)
 def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
     # SUB-801, 802, 811: after any operations, and crashes that lose everything but the stored state, each event is
-    # settled once, those of a key in order, and no event is pending at or below the cursor
+    # settled once, those of a key in order, and no event is pending at or below the cursor. The events that are handed
+    # out are the first open ones of their keys, and those of one key were handed out together.
     queue, position, now, busy, settled = DeliveryQueue(0), 0, 0.0, list[QueuedEvent](), list[int]()
     keys: dict[int, str] = {}
     for act, number in acts:
@@ -179,7 +180,9 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
                 keys[sequence_of(position, 0)] = f"k{number}"
                 queue.offer(message(position), f"k{number}", 1)
             case "take":
-                busy += queue.take_events(1 + number)
+                taken = queue.take_events(1 + number)
+                assert not {entry.key for entry in taken} & {entry.key for entry in busy}
+                busy += taken
             case "settle" | "again" | "back" if busy:
                 entry = busy.pop(0)
                 if act == "settle":
@@ -200,7 +203,10 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
             case "crash":
                 queue, busy = _restored(queue, position, keys), []
         assert all(sequence_of(below, 0) in settled for below in range(1, queue.cursor + 1))
-        assert len({entry.key for entry in busy}) <= len(busy)
+        for key in {entry.key for entry in busy}:
+            own = [entry.sequence for entry in busy if entry.key == key]
+            open_ones = [each for each in keys if keys[each] == key and each not in settled]
+            assert own == open_ones[: len(own)]
     for entry in busy:
         queue.put_back(entry)
     while queue.release_due(now + 100) or queue.is_ready:

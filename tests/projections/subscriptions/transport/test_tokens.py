@@ -32,9 +32,9 @@ def renewed(receiver: Receiver, answer: Response, resolver: DestinationGuard = L
 
 def test_what_is_asked(receiver: Receiver) -> None:
     # SUB-307: the grant of refresh tokens, as a form
-    receiver.got.clear()
+    receiver.requests.clear()
     renewed(receiver, JSONResponse({"access_token": "a"}))
-    (request,) = receiver.got
+    (request,) = receiver.requests
     assert (request.method, request.target) == ("POST", "/token?tenant=1")
     assert request.header("content-type") == "application/x-www-form-urlencoded"
     assert parse_qs(request.body.decode()) == {"grant_type": ["refresh_token"], "refresh_token": [REFRESH]}
@@ -103,7 +103,7 @@ def test_renewed_tokens_for_deliveries(receiver: Receiver) -> None:
 
 def test_refused_token_endpoints_are_not_contacted(receiver: Receiver) -> None:
     # SUB-901: the guard checks endpoints, too; SUB-306: without TLS, a token does not leave the machine
-    receiver.got.clear()
+    receiver.requests.clear()
     assert renewed(receiver, Response(), DestinationGuard()) == RenewalFailure("address", str(_refusal()))
     assert isinstance(run(TokenRenewal(LOCAL).renew("ftp://sink.test/", REFRESH)), RenewalFailure)
 
@@ -113,7 +113,7 @@ def test_refused_token_endpoints_are_not_contacted(receiver: Receiver) -> None:
     elsewhere = TokenRenewal(DestinationGuard("192.0.2.1", allows_plaintext=True, look_up=look_up))
     found = run(elsewhere.renew("http://sink.test/token", REFRESH))
     assert isinstance(found, RenewalFailure) and found.code == "address"
-    assert receiver.got == []
+    assert receiver.requests == []
 
 
 def _refusal() -> Exception:

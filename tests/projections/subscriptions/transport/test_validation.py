@@ -34,10 +34,10 @@ def validate(uri: str, rate: int | None = None, callback: str | None = None, sec
 
 def test_what_is_asked(receiver: Receiver) -> None:
     # 7.1: OPTIONS to the sink's URI, with the origin, and with the rate and the callback if they are given
-    receiver.got.clear()
+    receiver.requests.clear()
     validate(f"{receiver.url}hooks/a?b=c")
     validate(receiver.url, 120, "https://registry.example.com/-/subscriptions/s1/consent/x")
-    plain, full = receiver.got
+    plain, full = receiver.requests
     assert (plain.method, plain.target) == ("OPTIONS", "/hooks/a?b=c")
     assert plain.header("webhook-request-origin") == ORIGIN
     assert plain.header("webhook-request-rate") is plain.header("webhook-request-callback") is None

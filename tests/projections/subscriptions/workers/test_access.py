@@ -176,10 +176,10 @@ def test_stored_sink_responses_have_no_secrets(sqlite_url: str) -> None:
         subscribe(rig, {"credentialtype": "PLAIN", "identifier": "me"}, "secret")
         async with rig.delivering():
             rig.groups("a")
-            await until(lambda: rig.letters())
+            await until(lambda: rig.deadletters())
 
     run(deliver)
-    for message in (rig.status()["lasterror"]["message"], rig.letters()[0]["message"]):
+    for message in (rig.status()["lasterror"]["message"], rig.deadletters()[0]["message"]):
         assert "no *** here" in message and "pass-marker" not in message
         assert len(message) <= 1024
     credential = rig.receiver.targets[0].credential

@@ -55,7 +55,7 @@ def test_an_attempt_says_what_became_of_it(rig: Rig) -> None:
             rig.clock.move(5)
             await until(lambda: rig.receiver.subjects() == ["/dirs/a"])
             rig.groups("b")
-            await until(lambda: rig.letters())
+            await until(lambda: rig.deadletters())
 
     run(deliver)
     rejected, delivered, retried = attempts(rig)
@@ -64,7 +64,7 @@ def test_an_attempt_says_what_became_of_it(rig: Rig) -> None:
     assert [one.get("code") for one in (retried, delivered, rejected)] == ["503", None, "400"]
     assert retried["subject"] == delivered["subject"] == "/dirs/a"
     assert retried["event"] == delivered["event"] == rig.receiver.arrived["s"][0].get_id()
-    assert rejected["event"] == rig.letters()[0]["event"]["id"]
+    assert rejected["event"] == rig.deadletters()[0]["event"]["id"]
     assert retried["next"] > retried["time"]
     assert "next" not in delivered
     assert "next" not in rejected
@@ -85,7 +85,7 @@ def test_each_event_of_a_batch_has_its_attempts(rig: Rig) -> None:
         rig.subscribe(contentmode="batched", maxbatchsize=2, maxbatchwait=10_000)
         async with rig.delivering():
             rig.record(("/dirs/a", {"n": 1}), ("/dirs/b", {"n": 1}))
-            await until(lambda: rig.letters() and rig.receiver.subjects() == ["/dirs/a"])
+            await until(lambda: rig.deadletters() and rig.receiver.subjects() == ["/dirs/a"])
 
     run(deliver)
     found = [(one["subject"], one["outcome"]) for one in attempts(rig)]
@@ -101,7 +101,7 @@ def test_only_the_last_attempts_are_kept(rig: Rig) -> None:
     async def deliver() -> None:
         rig.subscribe()
         async with rig.delivering():
-            rig.often("/dirs/a", ATTEMPT_SLOTS + more)
+            rig.record_repeatedly("/dirs/a", ATTEMPT_SLOTS + more)
             await until(lambda: len(rig.receiver.arrived["s"]) == ATTEMPT_SLOTS + more, 60)
 
     run(deliver)

@@ -200,11 +200,11 @@ def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:
         async with both.delivering():
             await until(lambda: len(both.receiver.attempts["s"]) == 2)
             both.clock.move(200)
-            await until(lambda: both.letters())
+            await until(lambda: both.deadletters())
 
     run(whole)
     assert len(both.receiver.attempts["s"]) == 3
-    [letter] = both.letters()
+    [letter] = both.deadletters()
     assert (letter["reason"], letter["attempts"], letter["code"], letter["event"]["subject"]) == (
         "maxattempts",
         3,
@@ -221,15 +221,15 @@ def test_a_dead_letter_is_tried_again(both: Rig) -> None:
         both.subscribe()
         async with both.delivering():
             both.groups("a", "b", "a")
-            await until(lambda: len(both.letters()) == 2)
+            await until(lambda: len(both.deadletters()) == 2)
             await until(lambda: both.status()["position"] == both.position)
             assert both.receiver.subjects() == ["/dirs/b"]
-            first, second = (letter["sequence"] for letter in both.letters())
+            first, second = (letter["sequence"] for letter in both.deadletters())
             both.act("redeliver", sequence=first)
-            await until(lambda: len(both.letters()) == 1)
+            await until(lambda: len(both.deadletters()) == 1)
             assert both.receiver.sequences() == [f"{3:020}.00", first]
             both.act("discard", sequence=second)
-            await until(lambda: not both.letters())
+            await until(lambda: not both.deadletters())
 
     run(deliver)
     assert both.deliveries.deadletter("s", f"{2:020}.00") is None
@@ -255,14 +255,14 @@ def test_dead_letters_are_dropped_or_sent_to_another_sink(rig: Rig) -> None:
         rig.groups("dropped")
         async with rig.delivering():
             await until(lambda: rig.status()["position"] == rig.position)
-            assert not rig.letters()
+            assert not rig.deadletters()
             rig.subscribe(deadletter={"mode": "sink", "uri": letters})
             rig.groups("a", "b")
-            await until(lambda: rig.letters())
+            await until(lambda: rig.deadletters())
             await until(lambda: rig.status()["position"] == rig.position)
 
     run(deliver)
-    assert [letter["event"]["subject"] for letter in rig.letters()] == ["/dirs/b"]
+    assert [letter["event"]["subject"] for letter in rig.deadletters()] == ["/dirs/b"]
     assert rig.receiver.targets[-1].uri == letters
     extensions = ("dlreason", "dlattempts", "dlsubscription")
     assert [sent_letters[0].get_extension(name) for name in extensions] == ["rejected", 1, "s"]
@@ -324,7 +324,7 @@ def test_deleting_ends_deliveries_and_forgets(both: Rig) -> None:
         both.subscribe()
         async with both.delivering():
             both.groups("a", "b")
-            await until(lambda: both.letters())
+            await until(lambda: both.deadletters())
             await until(lambda: both.status()["pending"] == 1)
             both.unsubscribe()
             both.groups("c")
@@ -336,7 +336,7 @@ def test_deleting_ends_deliveries_and_forgets(both: Rig) -> None:
         both.subscribe("t")
         both.groups("a")
         async with both.delivering():
-            await until(lambda: both.letters("t"))
+            await until(lambda: both.deadletters("t"))
         both.unsubscribe("t")
         async with both.delivering():
             await until(lambda: not _rows(both))
@@ -511,7 +511,7 @@ def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
             await until(lambda: len(rig.receiver.arrived["s"]) == 2)
 
     run(whole)
-    assert not rig.letters()
+    assert not rig.deadletters()
 
 
 def test_fifty_dead_letters_in_a_row_suspend(rig: Rig) -> None:
@@ -524,7 +524,7 @@ def test_fifty_dead_letters_in_a_row_suspend(rig: Rig) -> None:
         async with rig.delivering():
             rig.groups(*(f"g{number}" for number in range(60)))
             await until(lambda: rig.status()["state"] == "suspended")
-            assert len(rig.letters()) == 50
+            assert len(rig.deadletters()) == 50
             rig.receiver.answer = lambda id, events: DELIVERED
             rig.act("resume")
             await until(lambda: len(rig.receiver.arrived["s"]) == 10)
@@ -585,7 +585,7 @@ def test_a_hot_subject_blocks_no_other(rig: Rig) -> None:
     async def deliver() -> None:
         for id in ("slow", "swift"):
             rig.subscribe(id)
-        rig.often("/dirs/hot", hot)
+        rig.record_repeatedly("/dirs/hot", hot)
         rig.groups("a", "b")
         async with rig.delivering():
             await until(lambda: rig.receiver.subjects("slow") == ["/dirs/a", "/dirs/b"])
@@ -617,7 +617,7 @@ def test_batches(rig: Rig) -> None:
         async with rig.delivering():
             rig.groups(*(f"g{number % 5}" for number in range(10)))
             await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 8)
-            await advance_until(rig.clock, lambda: len(rig.letters()) == 2)
+            await advance_until(rig.clock, lambda: len(rig.deadletters()) == 2)
 
     run(deliver)
     assert [len(events) for events in rig.receiver.attempts["s"]][:4] == [8, 4, 2, 2]

@@ -130,7 +130,7 @@ def _check(rig: Rig, sinks: Sinks) -> None:
     wanted = [event for event in _expected_events(rig) if event["subject"] is not None]
     arrived = rig.receiver.arrived["s"]
     sequences = {str(event.get_extension("sequence")) for event in arrived}
-    dead = {letter["sequence"] for letter in rig.letters()}
+    dead = {letter["sequence"] for letter in rig.deadletters()}
     assert sequences | dead == {event["sequence"] for event in wanted}
     # The same event has the same id, and different events have different ids.
     ids = {(str(event.get_extension("sequence")), event.get_id()) for event in sinks.sent}

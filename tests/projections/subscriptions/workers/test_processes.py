@@ -59,13 +59,13 @@ def test_none_of_ten_thousand_is_lost(rig: Rig, receiver: Webhooks) -> None:
     for start in range(0, wanted, 250):
         rig.record(*((f"/dirs/g{number % 500}", {"n": number}) for number in range(start, start + 250)))
     chance = random.Random(7)
-    receiver.seconds = 0.002
+    receiver.delay = 0.002
     for _ in range(4):
         before = len(receiver.received["/s"])
         with child(rig):
             until(partial(lambda count: len(receiver.received["/s"]) > count + chance.randrange(200, 1200), before))
     assert len(receiver.events("/s")) < wanted
-    receiver.seconds = 0.0
+    receiver.delay = 0.0
     with child(rig):
         until(lambda: len({event["id"] for event in receiver.events("/s")}) == wanted, 120)
     events = receiver.events("/s")

@@ -58,7 +58,7 @@ class Foreign:
         self.lines = lines
         self.url = f"http://127.0.0.1:{int(lines.readline())}/"
 
-    def got(self) -> Any:
+    def received(self) -> Any:
         """What the receiver read from the next request."""
         found = json.loads(self.lines.readline())
         assert "error" not in found, found
@@ -101,7 +101,7 @@ def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
     # SUB-701, SUB-703, SUB-706, SUB-710: attributes, data and signature arrive unchanged, in every mode
     made = event(data=DATA, **ATTRIBUTES)
     assert send_batches(target(foreign.url, mode, key=KEY), [made])[0].result is DeliveryResult.DELIVERED
-    found = foreign.got()
+    found = foreign.received()
     assert found["verified"]
     (one,) = found["events"] if isinstance(found["events"], list) else [found["events"]]
     # Both libraries leave the percent-encoding of headers to the caller.
@@ -114,7 +114,7 @@ def test_they_read_the_same(foreign: Foreign, mode: str) -> None:
 def test_they_read_events_without_data(foreign: Foreign) -> None:
     # SUB-702: they are structured in binary mode too
     assert send_batches(target(foreign.url, "binary"), [event(**ATTRIBUTES)])[0].result is DeliveryResult.DELIVERED
-    found = foreign.got()
+    found = foreign.received()
     assert not found["verified"]  # there is no signature
     assert found["events"]["subject"] == ATTRIBUTES["subject"]
     assert "data" not in found["events"]

@@ -44,10 +44,10 @@ def receiver() -> Iterator[Receiver]:
 
 
 def got(receiver: Receiver, to: Any, *events: CloudEvent) -> ReceivedRequest:
-    receiver.got.clear()
+    receiver.requests.clear()
     (outcome,) = send_batches(to, events)
     assert outcome.result is DeliveryResult.DELIVERED
-    (request,) = receiver.got
+    (request,) = receiver.requests
     return request
 
 
@@ -121,7 +121,7 @@ def test_batches(receiver: Receiver) -> None:
 
 def test_batches_that_are_too_large(receiver: Receiver) -> None:
     # SUB-706: the sink rejects batches of more than `maxbatchsize` events or 1 MiB; the caller halves them
-    receiver.got.clear()
+    receiver.requests.clear()
     large = event(data={"text": "x" * 300_000})
     small = target(receiver.url, "batched", maxbatchsize=2)
     results = [outcome.result for outcome in send_batches(small, [event()] * 3, [], [large] * 2)]
@@ -129,7 +129,7 @@ def test_batches_that_are_too_large(receiver: Receiver) -> None:
     four = target(receiver.url, "batched", maxbatchsize=100)
     assert [outcome.code for outcome in send_batches(four, [large] * 4)] == ["batch"]
     assert [outcome.code for outcome in send_batches(target(receiver.url), [event()] * 2)] == ["batch"]
-    assert len(receiver.got) == 1
+    assert len(receiver.requests) == 1
 
 
 def test_headers_of_the_subscription(receiver: Receiver) -> None:
@@ -186,10 +186,10 @@ def test_who_sends(receiver: Receiver) -> None:
 
 
 def test_connections_are_kept(receiver: Receiver) -> None:
-    receiver.got.clear()
+    receiver.requests.clear()
     receiver.answers = [Response("no", 503), Response(b"x" * 1000, 200)]
     send_batches(target(receiver.url), [event("1")], [event("2")], [event("3")])
-    assert len({request.connection for request in receiver.got}) == 1
+    assert len({request.connection for request in receiver.requests}) == 1
 
 
 def test_events_that_cannot_be_written(receiver: Receiver) -> None:

@@ -31,9 +31,9 @@ def receiver() -> Iterator[Receiver]:
 
 
 def got(receiver: Receiver, to: SinkTarget, *events: CloudEvent) -> ReceivedRequest:
-    receiver.got.clear()
+    receiver.requests.clear()
     send_batches(to, events)
-    return receiver.got[0]
+    return receiver.requests[0]
 
 
 VERIFIERS: list[tuple[type, type[Exception]]] = [
@@ -62,11 +62,11 @@ def test_receivers_verify_signatures(receiver: Receiver, verifier: type, refusal
 
 def test_an_event_has_one_id_in_all_attempts(receiver: Receiver) -> None:
     # SUB-114: by which receivers recognize duplicates
-    receiver.got.clear()
+    receiver.requests.clear()
     receiver.answers = [Response(status_code=503)]
     once = event("0193e2b8.1.xregistry.version.created")
     send_batches(target(receiver.url, key=KEY), [once], [once])
-    assert [request.header("webhook-id") for request in receiver.got] == [once.get_id()] * 2
+    assert [request.header("webhook-id") for request in receiver.requests] == [once.get_id()] * 2
     batch = [event("1"), event("2")]
     to = target(receiver.url, "batched", key=KEY)
     ids = {got(receiver, to, *batch).header("webhook-id") for _ in range(2)}

@@ -242,7 +242,7 @@ def test_brokers_that_others_name_are_checked(broker: Kafka) -> None:
     assert (found.result, found.code) == (DeliveryResult.RETRY, "unreachable")
     assert "127.0.0.1" not in found.message  # SUB-904: no internal address
     assert time.monotonic() - began < 5
-    assert {host for host, _ in names.asked} == {HOST, INSIDE}
+    assert {host for host, _ in names.lookups} == {HOST, INSIDE}
     assert records(broker, 1, seconds=0.5) == []
     # If the host is permitted, the sink connects to the resolver's address.
     assert outcomes(target, event(1))[0].result is DeliveryResult.DELIVERED

@@ -24,10 +24,10 @@ from tests.support.brokers.suite import (
     PASSWORD,
     LocalResolver,
     deliver,
-    eavesdropper,
     event,
     frozen_process,
     open_sink,
+    recording_server,
     run,
 )
 
@@ -318,7 +318,7 @@ def test_a_sink_that_was_closed(broker: Mosquitto) -> None:
 
 
 def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: except on loopback
-    with eavesdropper() as (address, port, read):
+    with recording_server() as (address, port, read):
         uris = (f"mqtt://{HOST}:{port}", f"ws://{HOST}:{port}")
         targets = [broker.target(uri=uri, seconds=1) for uri in uris]
 
@@ -344,4 +344,4 @@ def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyP
             assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
     run(scenario)
-    assert len(names.asked) == 1
+    assert len(names.lookups) == 1

@@ -26,10 +26,10 @@ from tests.support.brokers.suite import (
     USER,
     LocalResolver,
     deliver,
-    eavesdropper,
     event,
     frozen_process,
     open_sink,
+    recording_server,
     run,
 )
 from tests.support.delivery_rig import Rig, until
@@ -296,7 +296,7 @@ def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None:
 
 
 def test_no_password_through_the_open(server: Nats) -> None:  # SUB-306: except on loopback
-    with eavesdropper(b'INFO {"server_id":"x","max_payload":1000,"headers":true}\r\n') as (address, port, read):
+    with recording_server(b'INFO {"server_id":"x","max_payload":1000,"headers":true}\r\n') as (address, port, read):
         uris = (f"nats://{HOST}:{port}", f"ws://{HOST}:{port}")
         targets = [server.target(uri=uri, seconds=1) for uri in uris]
 
