@@ -53,7 +53,7 @@ def test_exports(walk: Walk) -> None:
 
 
 def test_an_import(walk: Walk, request: pytest.FixtureRequest) -> None:
-    """UI-16, UI-62, UI-83, UI-123: a preview records nothing; an import shows its counts."""
+    """UI-16, UI-62, UI-83, UI-123: a preview records nothing; an import is one interaction, and shows its counts."""
     group = "brought" + request.node.callspec.id.replace("-", "")
     schemas = {f"s{each}": {"format": "JsonSchema/draft-07", "schema": {"type": "string"}} for each in range(3)}
     page, before = walk.go("/ui/transfer"), head(walk.url)
@@ -68,6 +68,9 @@ def test_an_import(walk: Walk, request: pytest.FixtureRequest) -> None:
     after = head(walk.url)
     page.reload()
     assert head(walk.url) == after and walk.complaints == []
+    id = httpx.get(f"{walk.url}/-/history/schemagroups/{group}").json()[0]["xregcorrelationid"]
+    interaction = httpx.get(f"{walk.url}/-/interactions/{id}").json()
+    assert (interaction["first"], interaction["last"]) == (before + 1, after) == (before + 1, before + 8)
     export = httpx.get(f"{walk.url}/export").content
     choose(page, export)
     click(page, "button", "Import")

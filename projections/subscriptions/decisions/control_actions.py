@@ -21,7 +21,7 @@ class Effect(Flag):
     """Work that remains after a state change.
 
     REOPEN_SINK: the next request must use the new settings.
-    ASK_CONSENT: the worker must ask the sink for consent soon.
+    REQUEST_CONSENT: the worker must ask the sink for consent soon.
     READ_LOG: the queues start at another place of the log.
     """
 

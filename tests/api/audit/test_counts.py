@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from annals.projections.entities.type_counts import TypeCounts
+from annals.projections.entities.view import View
 from tests.support.registries.in_process import Api, create, serving
 
 TOKENS = {"w": {"name": "ada", "role": "writer"}, "g": {"name": "gina", "groups": {"/dirs/d1": "reader"}}}
@@ -66,8 +68,17 @@ def test_other_formats_and_mistakes(api: Api) -> None:
     assert api.send("POST", "/-/counts", **headers).status_code == 405
 
 
-def test_counts_follow_changes(api: Api) -> None:
-    """UI-18: the stored counts stay correct after each change."""
+def test_counts_follow_changes(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-18: the cached counts stay correct after each change; the entities are not counted again."""
+    counted_in, count_all = list[View](), View._all_counts
+
+    def note_and_count(view: View) -> TypeCounts:
+        counted_in.append(view)
+        return count_all(view)
+
+    monkeypatch.setattr(View, "_all_counts", note_and_count)
+    api.send("GET", "/-/counts", authorization="Bearer w")
+    assert len(counted_in) == 1
     model = api.send("GET", "/modelsource", authorization="Bearer w").json()
     writes: list[tuple[str, str, Any]] = [
         ("PUT", "/dirs/d1/files/g/versions/3", {}),
@@ -88,6 +99,8 @@ def test_counts_follow_changes(api: Api) -> None:
     for method, path, body in writes:
         details = "$details" if "/files/" in path and method == "PUT" else ""
         api.done(method, path + details, body, authorization="Bearer w")
+        counted_in.clear()
         found = api.send("GET", "/-/counts", authorization="Bearer w").json()
+        assert counted_in == []
         again = api.send("GET", f"/-/counts?asof={found['position']}", authorization="Bearer w").json()
         assert found["counts"] == again["counts"], path

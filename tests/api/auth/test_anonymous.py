@@ -62,6 +62,20 @@ def test_what_anonymous_readers_do_not_read(sqlite_url: str, options: dict[str, 
             assert api.send("GET", path, authorization="Bearer t").status_code == 200
 
 
+@pytest.mark.parametrize(("options", "status"), [(READ, 403), ({**BOTH, "api_keys": True}, 401), (OPEN, 403)])
+def test_what_anonymous_callers_never_read(sqlite_url: str, options: dict[str, Any], status: int) -> None:
+    """ACC-123: links, keys, grants and settings; administrators can read them."""
+    create(sqlite_url)
+    paths = ["/-/links", "/-/grants", "/-/settings"]
+    if "api_keys" in options:  # without them, there is no list of keys
+        paths.append("/-/keys")
+    with serving(sqlite_url, **options) as api:
+        for path in paths:
+            assert api.send("GET", path).status_code == status, path
+            if "tokens" in options:
+                assert api.send("GET", path, authorization="Bearer t").status_code == 200, path
+
+
 def test_a_401_says_what_to_send(sqlite_url: str) -> None:
     """ACC-18, ACC-121: also if anonymous callers may read; a bad credential is never anonymous (ACC-11)."""
     create(sqlite_url)

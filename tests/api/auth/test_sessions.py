@@ -119,14 +119,16 @@ def test_sessions_of_one_caller_are_bounded(store: SessionStore) -> None:
 
 
 def test_the_table_of_an_older_program(store_url: str) -> None:
-    """ACC-54: a table of sessions from an older program is replaced; sign-ins work."""
+    """ACC-54: a table of sessions from an older program is replaced; its sessions have ended, and sign-ins work."""
     create(store_url)
     engine = create_engine(store_url)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE session (hash TEXT PRIMARY KEY, caller TEXT NOT NULL)")
+        connection.exec_driver_sql("INSERT INTO session VALUES ('old', 'ada')")
     engine.dispose()
     with closing(SessionStore(store_url)) as store:
         sessions = open_sessions(store, Clock(), KEY)
+        assert store.find("old") is None
         cookie = asyncio.run(sessions.begin(ADA, TOKENS))
     with closing(SessionStore(store_url)) as store:
         assert caller(open_sessions(store, Clock(), KEY), cookie) == ADA.caller

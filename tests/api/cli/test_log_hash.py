@@ -22,18 +22,17 @@ OTHER = b"\7" * 32
 
 
 def test_a_hash_is_that_of_a_moment(annals: Annals, database: str) -> None:
-    # Proof: the hash of / is the state hash. FLAG-80: --asof takes a position or a correlation id
+    # Proof: the hash of / is the state hash. FLAG-80: --asof takes a position, a correlation id or a time
     ended = annals("log", "verify", "--database", database).out.split()
     position, state = ended[0], ended[-1]
     whole = rows(annals("log", "hash", "--database", database).out)
     assert whole == [[state, "6", position, "/"]]
     below = rows(annals("log", "hash", "dirs/d1/", "--database", database).out)
     assert [row[1:] for row in below] == [["3", position, GROUP]]
-    first = rows(annals("log", "history", GROUP, "--database", database).out)[0]
-    then = [
-        rows(annals("log", "hash", GROUP, "--asof", at, "--database", database).out)[0] for at in (first[0], first[6])
-    ]
-    assert then[0][0] != below[0][0]
+    created, updated = rows(annals("log", "history", GROUP, "--database", database).out)
+    moments = (str(int(updated[0]) - 1), created[6], created[1])
+    [then] = {annals("log", "hash", GROUP, "--asof", at, "--database", database).out for at in moments}
+    assert rows(then)[0][1:] == ["3", moments[0], GROUP] and rows(then)[0][0] != below[0][0]
     refused = annals("log", "hash", "--asof", "99999", "--database", database)
     assert (refused.code, refused.out) == (1, "")
     assert '"asof=99999"' in refused.err

@@ -61,7 +61,7 @@ def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_p
 
 
 def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
-    # SUB-831: dead letters are printed with their sequence, and can be redelivered
+    # SUB-831, SUB-507: dead letters are printed with their sequence; a redelivery is recorded, a refused one is not
     id = create_subscription(annals, url, tmp_path)
     deliveries.create_tables(url)
     at = sequence_of(5, 0)
@@ -74,28 +74,39 @@ def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
     again = annals("subscriptions", "redeliver", id, "00000000000000000005.00", "--database", url)
     assert again.out == "00000000000000000005.00 is tried again\n"
     assert annals("subscriptions", "redeliver", id, "1.00", "--database", url).code == 1
+    with closing(Store(url)) as store:
+        created, (position, redelivered) = [each for each in store.events(0, 1000) if each[1].xid.endswith(id)]
+    action = {"name": "redeliver", "sequence": "00000000000000000005.00", "position": position}
+    assert redelivered.private["action"] == action and "action" not in created[1].private
 
 
 def test_what_is_refused(annals: Annals, url: str, tmp_path: Path) -> None:
-    # SUB-508: stderr names the wrong member, and the exit code is not 0
+    # SUB-508: one line on stderr names the wrong member, and the exit code is not 0
     (tmp_path / "wrong.json").write_text(json.dumps({**BODY, "filters": [{"sql": "type LIKE"}]}))
-    ended = annals("subscriptions", "create", tmp_path / "wrong.json", "--database", url)
-    assert ended.code == 1 and '"/filters/0/sql"' in ended.err
-    assert annals("subscriptions", "create", tmp_path / "none.json", "--database", url).code == 2
-    assert annals("subscriptions", "list", "--database", f"sqlite:///{tmp_path}/none.db").code == 3
+    cases: list[tuple[tuple[str | Path, ...], str, int, str]] = [
+        (("create", tmp_path / "wrong.json"), url, 1, '"/filters/0/sql"'),
+        (("create", tmp_path / "none.json"), url, 2, "none.json"),
+        (("list",), f"sqlite:///{tmp_path}/none.db", 3, "none.db"),
+    ]
+    for arguments, database, code, said in cases:
+        ended = annals("subscriptions", *arguments, "--database", database)
+        assert (ended.code, ended.err.count("\n"), said in ended.err) == (code, 1, True), ended
 
 
 def test_another_master_key(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # SUB-914: rotation wraps the data keys again; the secret values stay the same
+    # SUB-914: rotation wraps the data keys again; the secret values and the log stay the same
     assert annals("secrets", "rotate", "--database", url).code == 2
     monkeypatch.setenv("ANNALS_MASTER_KEY", KEYS[0])
     id = create_subscription(annals, url, tmp_path, sink="https://93.184.216.34/in?k=v")
     (tmp_path / "keys").write_text(f"{KEYS[1]}\n{KEYS[0]}\n")
     monkeypatch.delenv("ANNALS_MASTER_KEY")
     monkeypatch.setenv("ANNALS_MASTER_KEY_FILE", str(tmp_path / "keys"))
+    with closing(Store(url)) as store:
+        before = store.events(0, 1000)
     ended = annals("secrets", "rotate", "--database", url)
     assert (ended.code, ended.out) == (0, "1 secrets are under the newest master key\n"), ended.err
     with closing(Store(url)) as store, store.engine.begin() as connection:
+        assert store.events(0, 1000) == before
         [(reference, owner, name)] = connection.exec_driver_sql("SELECT reference, owner, name FROM secret")
         assert owner == f"/subscriptions/{id}"
         found = Vault([bytes([2]) * 32]).reveal(connection, Secret(reference, owner, name))

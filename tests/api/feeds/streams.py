@@ -20,10 +20,13 @@ class Sent(NamedTuple):
 
 
 class Stream:
-    """What a reader has received so far. left: is set when the reader disconnects."""
+    """What a reader has received so far.
+
+    left: is set when the reader disconnects. ended: is set when the response is complete.
+    """
 
     def __init__(self) -> None:
-        self.left = asyncio.Event()
+        self.left, self.ended = asyncio.Event(), asyncio.Event()
         self.status = 0
         self.headers: dict[str, str] = {}
         self.text = ""
@@ -66,6 +69,7 @@ async def reading(api: Api, path: str, **headers: str) -> AsyncIterator[Stream]:
     """A reader of a path, which disconnects at the end of the block."""
     stream = Stream()
     task = asyncio.create_task(api.app(scope(path, headers), stream.receive, stream.send))
+    task.add_done_callback(lambda _: stream.ended.set())
     try:
         yield stream
     finally:

@@ -168,8 +168,10 @@ def test_who_delivers_has_them(api: Api, store_url: str) -> None:
     assert json.loads(api.send("GET", "/-/log/head", **bearer("root")).text)["position"] == before + 1
 
 
-def test_the_same_secret_again_is_no_event(api: Api) -> None:
-    # SUB-503: a replacement by an equal secret records nothing
+def test_the_same_secret_again_is_no_event(api: Api, store_url: str) -> None:
+    # SUB-503: a replacement by an equal secret records nothing, and stores no secret again
     id = api.done("POST", "/subscriptions", {**BODY, **SECRETS}, **bearer("ann")).json()["id"]
+    before = [row for name, row in all_stored_rows(store_url) if name == "secret"]
     again = api.done("PUT", f"/subscriptions/{id}", {**BODY, **SECRETS}, **bearer("ann"))
     assert "xregistry-xregcorrelationid" not in again.headers
+    assert len(before) == 6 and [row for name, row in all_stored_rows(store_url) if name == "secret"] == before

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from annals.commands.store.log import Store
 from tests.support.registries.in_process import BASE, Api, create, serving
 from tests.support.subscribing import BODY, KEY, SINK, TOKENS, InMemoryDeliveries, bearer, create_subscription, refusal
 
@@ -32,6 +34,12 @@ def guarded(store_url: str) -> Iterator[Api]:
     create(store_url)
     with serving(store_url, tokens=TOKENS, master_key=KEY) as served:
         yield served
+
+
+def recorded_actions(url: str) -> list[Any]:
+    """The actions on subscriptions in the log, each with its position."""
+    with closing(Store(url)) as store:
+        return [event.private["action"] for _, event in store.events(0, 1000) if "action" in event.private]
 
 
 def test_create_update_and_delete_a_subscription(api: Api) -> None:
@@ -244,16 +252,17 @@ def test_replays_that_cannot_be(guarded: Api, body: dict[str, Any], pointer: str
     assert refusal(guarded.send("POST", f"{path}/actions/replay", body, **bearer("ann")))[2] == pointer
 
 
-def test_replays(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
-    # SUB-834, SUB-835: a replay from a time is accepted; only one replay runs at a time
+def test_replays(api: Api, store_url: str, stored_deliveries: InMemoryDeliveries) -> None:
+    # SUB-507, SUB-834, SUB-835: a replay from a time is accepted and recorded; only one replay runs at a time
     path = f"/subscriptions/{create_subscription(api)['id']}"
     answer = api.send("POST", f"{path}/actions/replay", {"fromtime": "2026-01-02T03:04:05Z"})
     assert answer.status_code == 202
     stored_deliveries.running = True
     assert refusal(api.send("POST", f"{path}/actions/replay", {"fromposition": 1})) == (409, "replayrunning", None)
+    assert recorded_actions(store_url) == [{"name": "replay", "from": 1, "to": 4, "position": 5}]
 
 
-def test_dead_letters(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
+def test_dead_letters(api: Api, store_url: str, stored_deliveries: InMemoryDeliveries) -> None:
     # SUB-509, SUB-831: they are listed in pages, redelivered, discarded
     path = f"/subscriptions/{create_subscription(api)['id']}/deadletters"
     first, second, third = (f"{position:020}.00" for position in (1, 2, 3))
@@ -267,9 +276,12 @@ def test_dead_letters(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     assert api.done("DELETE", f"{path}/{third}").json() == {"sequence": third, "reason": "rejected"}
     assert refusal(api.send("DELETE", f"{path}/{third}"))[0] == 404
     assert refusal(api.send("POST", f"{path}/{third}/redeliver"))[0] == 404
-    # SUB-507: the commands that control subscriptions are hidden from this caller
-    commands = [each["command"].split()[:2] for each in api.get("/-/interactions") if "Control" in each["command"]]
-    assert commands == []  # only administrators see them
+    # SUB-507: what was done is recorded, what was refused is not; only administrators see the commands
+    assert recorded_actions(store_url) == [
+        {"name": "redeliver", "sequence": second, "position": 5},
+        {"name": "discard", "sequence": third, "position": 6},
+    ]
+    assert [each["command"] for each in api.get("/-/interactions") if "Control" in each["command"]] == []
 
 
 @pytest.mark.parametrize("after", ["newest", "1", f"{10**6:020}.00", f"{2**55:020}.99", "9" * 20 + ".00"])

@@ -14,10 +14,11 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, inspect
 
 from annals.api.ui.sign_in.local_paths import local_path
 from annals.domain.model import spec_attributes
+from annals.projections.sessions.session_store import SessionStore
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.serving import serving as serving_process
@@ -170,8 +171,8 @@ def test_sign_out(api: Api) -> None:
 
 
 @pytest.mark.parametrize("made", ["changed", "swapped", "longer", "empty"])
-def test_changed_cookies(api: Api, made: str) -> None:
-    """ACC-54: a cookie that this server has not signed is refused, and removed from the browser."""
+def test_changed_cookies(api: Api, monkeypatch: pytest.MonkeyPatch, made: str) -> None:
+    """ACC-54: a cookie that this server has not signed is refused without a look-up, and removed from the browser."""
     cookie, other = (cookie_of(post(api, "/ui/login", token="t1")) for _ in range(2))
     changed = {
         "changed": cookie[:-3] + ("A" if cookie[-3] != "A" else "B") + cookie[-2:],
@@ -179,7 +180,10 @@ def test_changed_cookies(api: Api, made: str) -> None:
         "longer": cookie.replace("annals=", "annals=x"),
         "empty": "annals=",
     }[made]
+    looked_up = list[str]()
+    monkeypatch.setattr(SessionStore, "find", lambda _, hash: looked_up.append(hash))
     answer = api.send("GET", "/-/whoami", cookie=changed)
+    assert looked_up == []
     assert answer.status_code == 401 and "Max-Age=0" in answer.headers["set-cookie"]
 
 
@@ -333,13 +337,15 @@ def test_two_processes_have_the_same_sessions(store_url: str) -> None:
 
 
 def test_without_authenticators_there_are_no_sessions(store_url: str) -> None:
-    """ACC-10: without authenticators, pages need no sign-in, and there is no page for it."""
+    """ACC-10: without authenticators, pages need no sign-in; there is no page for it, and no table of sessions."""
     create(store_url)
     with serving(store_url, public_url=BASE) as api:
         assert api.send("GET", "/ui/login").status_code == 404
         page = api.send("GET", "/ui/", cookie="annals=x.y")
         assert page.status_code == 200 and "Sign out" not in page.text
         assert api.send("GET", "/ui").headers["location"] == "/ui/"
+    with closing(create_engine(store_url).connect()) as connection:
+        assert [name for name in inspect(connection).get_table_names() if name.startswith("session")] == []
 
 
 def test_a_model_with_the_name_has_its_path(store_url: str, caplog: pytest.LogCaptureFixture) -> None:

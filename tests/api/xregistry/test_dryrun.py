@@ -106,8 +106,10 @@ def test_as_lines(filled: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/dirs", "/dirs/d", "/dirs/d/files/f", "/export", "/model", "/capabilities"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_read_is_no_write(filled: Api, method: str, path: str) -> None:
-    # FLAG-83: dryrun on a read is bad_flag
+@pytest.mark.parametrize("capabilities", [{}, {"flags": []}], ids=["all flags", "no flags"])
+def test_a_read_is_no_write(filled: Api, capabilities: Any, method: str, path: str) -> None:
+    # FLAG-83, FLAG-84: dryrun on a read is bad_flag, whatever flags the capabilities have
+    filled.done("PATCH", "/capabilities", capabilities)
     refused = filled.send(method, f"{path}?dryrun")
     assert refused.status_code == 400
     if method == "GET":

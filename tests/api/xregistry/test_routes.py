@@ -170,9 +170,14 @@ def test_requests_that_are_refused(filled: Api, method: str, path: str, body: An
     assert "xregistry-xregcorrelationid" not in answer.headers  # EV-29
 
 
-def test_internal_errors_reveal_no_details(filled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    # core 7, server_error: the response to a bug has no details
+def test_internal_errors_reveal_no_details(
+    filled: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # core 7, server_error: the response to a bug has no details; the log has its traceback
     monkeypatch.setattr("annals.api.xregistry.reading.json_response", lambda *_: json.loads("secret"))
     answer = filled.send("GET", "/dirs/d")
     assert (answer.status_code, members(answer)["type"]) == (500, "server_error")
     assert "secret" not in answer.text
+    [failure] = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert (failure.name, failure.getMessage()) == ("annals.access", "request failed")
+    assert failure.exc_info is not None and isinstance(failure.exc_info[1], json.JSONDecodeError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Final
 
 import psycopg
@@ -9,6 +10,7 @@ import pytest
 
 from annals.domain.model.builtin import default_source
 from annals.domain.search.query import parse_query
+from annals.projections.database.drivers import Database
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT, Segment, all_segments, mergeable
@@ -73,16 +75,28 @@ def test_changes_leave_few_segments(store_url: str) -> None:
             assert [result.key for result in found.results] == scan(view, query) != []
 
 
-def test_events_that_arrive_meanwhile_wait(store_url: str) -> None:
+def test_events_that_arrive_meanwhile_wait(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """UI-105: one `catch_up` writes all events so far and reports no more; events during it wait for the next one."""
     create(store_url, default_source())
     with serving(store_url) as api, index_writer(store_url) as writer:
         write_pending(writer)
-        for number in range(2):
-            api.done("PUT", f"/schemagroups/g{number}", {})
-            assert not writer.catch_up()
-            with writer.readers.view() as view:
-                assert find_position(view.database) == view.position()
+        api.done("PUT", "/schemagroups/early", {})
+        with writer.readers.view() as view:
+            head = view.position()
+
+        def write_after_a_commit() -> AbstractContextManager[Database]:
+            monkeypatch.undo()
+            api.done("PUT", "/schemagroups/late", {})
+            return writer.store.writing()
+
+        # `catch_up` begins its only transaction after it has read the log.
+        monkeypatch.setattr(writer.store, "writing", write_after_a_commit)
+        assert not writer.catch_up()
+        with writer.readers.view() as view:
+            assert find_position(view.database) == head < view.position()
+        assert not writer.catch_up()
+        with writer.readers.view() as view:
+            assert find_position(view.database) == view.position()
 
 
 def test_tables_in_use_are_not_packed(postgres_url: str) -> None:

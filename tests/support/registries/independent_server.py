@@ -3,7 +3,7 @@ two, has no export, and nests responses only if flags say so. It records the req
 
     python -m tests.support.registries.independent_server [FLAG...]
 
-prints its URL. `GET /requests` returns all requests. `POST /refuse` with an xid makes it refuse later writes of that xid.
+prints its URL. `GET /requests` returns all requests. After `POST /refuse` with an xid it refuses writes of that xid.
 `POST /say?path=/dirs` sets the response to a GET of a path; an empty body restores its own response.
 """
 

@@ -3,8 +3,8 @@ tags and no notifications, and has no attributes of a version except its id, aut
 
     python -m tests.projections.replication.compat.independent_server
 
-prints its URL. `GET /requests` returns all requests. After `POST /away` it redirects requests to the URL in the body, or
-answers 404 if that is `nowhere`. `POST /say` sets its responses to GET by path: JSON, or, for a string, a
+prints its URL. `GET /requests` returns all requests. After `POST /away` it redirects requests to the URL in the body,
+or answers 404 if that is `nowhere`. `POST /say` sets its responses to GET by path: JSON, or, for a string, a
 document with that `Schema-Id`.
 """
 

@@ -357,13 +357,14 @@ def test_a_new_sink_needs_a_new_consent(sqlite_url: str) -> None:
         async with rig.delivering():
             await until(lambda: len(handshakes.asked) == 1)
             rig.subscribe(types=["io.xregistry.group.created"])
-            await asyncio.sleep(0.2)
+            rig.groups("a")
+            await until(lambda: len(rig.receiver.arrived["s"]) == 1)
             assert len(handshakes.asked) == 1
             rig.subscribe(sink="https://other.example/")
             await until(lambda: len(handshakes.asked) == 2)
             rig.subscribe(sink="mqtt://other.example/", protocol="MQTT5")
             rig.groups("a")
-            await until(lambda: len(rig.receiver.arrived["s"]) == 1)
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
             assert len(handshakes.asked) == 2
 
     run(deliver)

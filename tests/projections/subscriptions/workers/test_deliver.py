@@ -331,12 +331,10 @@ def test_deleting_ends_deliveries_and_forgets(both: Rig) -> None:
             await until(lambda: not _rows(both))
             count = len(both.receiver.attempts["s"])
             both.clock.move(1000)
-            await asyncio.sleep(0.2)
-            assert len(both.receiver.attempts["s"]) == count
-        both.subscribe("t")
-        both.groups("a")
-        async with both.delivering():
+            both.subscribe("t")
+            both.groups("a")
             await until(lambda: both.deadletters("t"))
+            assert len(both.receiver.attempts["s"]) == count
         both.unsubscribe("t")
         async with both.delivering():
             await until(lambda: not _rows(both))
@@ -396,13 +394,14 @@ def test_another_start_moves_the_cursor(rig: Rig) -> None:
         rig.subscribe()
         async with rig.delivering():
             rig.subscribe(filters=[{"prefix": {"subject": "/dirs/"}}])
-            await asyncio.sleep(0.3)
-            assert not rig.receiver.attempts["s"]
+            rig.groups("c")
+            await until(lambda: "/dirs/c" in rig.receiver.subjects())
+            assert rig.receiver.subjects() == ["/dirs/c"]
             rig.subscribe(start="earliest")
-            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+            await until(lambda: len(rig.receiver.arrived["s"]) == 4)
 
     run(deliver)
-    assert rig.receiver.subjects() == ["/dirs/a", "/dirs/b"]
+    assert rig.receiver.subjects() == ["/dirs/c", "/dirs/a", "/dirs/b", "/dirs/c"]
 
 
 def test_replays(both: Rig) -> None:
@@ -505,7 +504,7 @@ def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
             await asyncio.sleep(0.3)
         rig.clock.move(49)
         async with rig.delivering():
-            await asyncio.sleep(0.3)
+            await until(lambda: rig.clock.next == at.timestamp())  # it has seen the events and waits
             assert len(rig.receiver.attempts["s"]) == 1
             rig.clock.move(1)
             await until(lambda: len(rig.receiver.arrived["s"]) == 2)
@@ -556,12 +555,13 @@ def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None
         both.subscribe()
         async with both.delivering(crash=True):
             both.groups("a", "b", "a")
-            await until(lambda: both.receiver.subjects() == ["/dirs/b"])
-            await asyncio.sleep(0.1)
-            assert both.receiver.subjects() == ["/dirs/b"]
+            await until(lambda: both.receiver.subjects())
+            both.groups("c")
+            await until(lambda: "/dirs/c" in both.receiver.subjects())
+            assert both.receiver.subjects() == ["/dirs/b", "/dirs/c"]
         both.write = 0.1
         async with both.delivering():
-            await until(lambda: len(set(both.receiver.sequences())) == 3)
+            await until(lambda: len(set(both.receiver.sequences())) == 4)
 
     run(whole)
     of_a = [event for event in both.receiver.arrived["s"] if event.get_subject() == "/dirs/a"]
