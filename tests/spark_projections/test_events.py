@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import httpx
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments as write_segments
 from annals.spark_projections import analysis
 from annals.spark_projections.events import EventDestination, write_events, xregistry_events
 from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.read_model.rebuild import rebuild
 from tests.spark_projections.served_registry import ServedLog, served_log
 from tests.support.serving import annals
 
@@ -91,12 +94,19 @@ def test_the_tables_of_the_legacy_families(
 
 
 def test_files_are_written_once(spark: SparkSession, log: DataFrame, registry: ServedLog, tmp_path: Path) -> None:
-    # existing files are never overwritten
+    # existing files are never overwritten; a rebuild refuses the folder before it reads the log
     folder = (tmp_path / "events").as_uri()
     write_events(log.where("last <= 40"), EventDestination(folder))
     before = {path: path.read_bytes() for path in (tmp_path / "events").iterdir()}
     with pytest.raises(FileExistsError):
         write_events(log, EventDestination(folder))
+
+    def replace_rows(_: object) -> NoReturn:
+        raise AssertionError("the rebuild went on")
+
+    unreadable = log.withColumn("state", f.raise_error(f.lit("the log was read")).cast("string"))
+    with pytest.raises(FileExistsError):
+        rebuild(unreadable, replace_rows, events=EventDestination(folder))
     assert {path: path.read_bytes() for path in (tmp_path / "events").iterdir()} == before
     assert (tmp_path / "events" / "_SUCCESS") in before
     asof = max(row.last for row in registry.rows() if row.last <= 40)

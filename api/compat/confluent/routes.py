@@ -230,7 +230,9 @@ class ConfluentRoutes:
             raise status_error(404)
         return found.position
 
-    async def _compute_answer(self, request: Request, found: FoundRoute, content: bytes | None, position: int) -> Response:
+    async def _compute_answer(
+        self, request: Request, found: FoundRoute, content: bytes | None, position: int
+    ) -> Response:
         """position: of the registry, or an earlier one; the answer shows that one or a later one."""
         route, parts, context = found
         json_response(request, {})  # refuses an Accept that nothing fits before anything is changed

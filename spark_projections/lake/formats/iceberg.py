@@ -127,7 +127,10 @@ class IcebergLakeTable:
             properties.put(POSITION, str(position))
             error_class = jvm.java.lang.Class.forName("java.lang.RuntimeException")
             commit = _Callable(lambda: self._spark.sql(statement))
-            jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, commit, error_class)
+            try:
+                jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, commit, error_class)
+            except Exception as error:
+                raise commit.error or error from None  # an error that passes through Java is no PySparkException
 
     def _prepare(self) -> bool:
         """Makes the table, or adds the columns that it lacks; whether it has no transaction of rows yet."""
@@ -161,13 +164,18 @@ def _before(hours: float) -> datetime:
 
 
 class _Callable:
-    """A `java.util.concurrent.Callable` that runs a function of Python."""
+    """A `java.util.concurrent.Callable` that runs a function of Python. error: the one that it raised."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self._function = function
+        self.error: Exception | None = None
 
     def call(self) -> None:
-        self._function()
+        try:
+            self._function()
+        except Exception as error:
+            self.error = error
+            raise
 
     class Java:
         implements: Final = ["java.util.concurrent.Callable"]

@@ -108,7 +108,7 @@ def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
         command_bus.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
         before = registry.log_end()
         withdrawn = command_bus.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
-        started.wait(10)
+        assert started.wait(10)
         assert withdrawn.cancel()
         go.set()
     assert registry.log_end() == before
@@ -137,7 +137,7 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
         )
         for number in range(8)
     ]
-    deciding.wait(10)
+    assert deciding.wait(10)
     closer = Thread(target=command_bus.close)
     closer.start()
     with pytest.raises(RuntimeError):

@@ -181,12 +181,26 @@ def test_one_bad_document_fails_only_its_own_command() -> None:
     ]
 
 
-def test_verdicts_are_kept_unless_they_came_of_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = json.dumps(record("a")).encode()
-    document_check, checker = FormatCheck("avro/1.11", digest(document)), DocumentChecker()
-    assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
-    monkeypatch.setattr(document_checker, "_process_pool", None)  # no process is available for a second check
-    assert checker.check([document_check], lambda sha256: document) == {document_check: ()}
+def test_results_are_cached_unless_a_limit_was_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a check that exceeds a limit is refused, and runs again at the next request
+    heavy = json.dumps(record(*(f"f{number}" for number in range(200_000)))).encode()
+    documents = {digest(content) or "": content for content in (b"type Query { cached: Int }", heavy)}
+    fast, slow = map(FormatCheck, ("graphql/october2021", "avro/1.11"), documents)
+    process_pool, uses = document_checker._process_pool, list[int]()
+
+    def counted_pool(workers: int, memory: int) -> Any:
+        uses.append(workers)  # once for each check that needs a process
+        return process_pool(workers, memory)
+
+    monkeypatch.setattr(document_checker, "_process_pool", counted_pool)
+    checker, limited = DocumentChecker(), DocumentChecker(CheckLimits(seconds=0.2))
+    for _ in range(2):
+        assert checker.check([fast], documents.__getitem__) == {fast: ()}
+        assert len(uses) == 1
+    for number in range(2):
+        [refusal] = limited.check([slow], documents.__getitem__)[slow]
+        assert "longer than the limit for one document" in refusal.text
+        assert len(uses) == 2 + number
 
 
 def test_a_closed_checker_leaves_the_processes_to_others() -> None:

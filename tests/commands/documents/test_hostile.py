@@ -166,7 +166,7 @@ def test_hostile_documents_do_not_block_other_requests(
 
 
 def test_checks_without_writing_leave_threads_for_others(served: Served) -> None:
-    # reads and the readiness probe respond while many requests to `/-/check` run
+    # reads, the readiness probe and a write of a small document respond while many requests to `/-/check` run
     documents = list(bombs(8).values())
 
     def check(content: bytes) -> httpx.Response:
@@ -177,6 +177,7 @@ def test_checks_without_writing_leave_threads_for_others(served: Served) -> None
         time.sleep(0.5)
         for path in ("/-/readyz", "/-/docs", "/-/metrics", "/?inline=*"):
             other.get(path).raise_for_status()
+        put(served, "Avro/1.11", b'"long"', "small").raise_for_status()
         assert not all(one.done() for one in running)
         assert {one.result().json()["valid"] for one in running} == {False}
 

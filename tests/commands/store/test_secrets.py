@@ -111,6 +111,7 @@ def test_a_destroyed_value_is_gone(store: Store) -> None:
     apply(store, vault, secret())
     assert revealed(store, vault) is None
     with store.writing() as tx:
+        assert sql.scalar(tx.connection, "SELECT count(*) FROM secret") == 0
         destroy_secret(tx.connection, "c1.0")  # destroying it again does no harm
 
 
