@@ -80,7 +80,7 @@ class Broker(ABC):
     #: Whether the sink allows concurrent calls of `send`.
     concurrent: ClassVar[bool] = True
     #: Whether the sink reconnects, to the given address, after an attempt without a response. False if the protocol has
-    #: keep-alives for that, or the broker advertises other addresses.
+    #: keep-alive packets for that, or the broker advertises other addresses.
     reconnects_after_timeout: ClassVar[bool] = True
     #: The longest time in seconds from the start of the broker until it accepts events.
     slow: ClassVar[float] = 20.0
