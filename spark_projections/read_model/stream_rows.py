@@ -2,8 +2,8 @@
 
 A row of the read model is a function of one event, and ends where the next event of its stream begins. What the legacy
 APIs and Confluent's look up of a Version is a function of all its events. So the events of a stream come side by side,
-and each is parsed once for the rows of all tables. One task has all events of a stream, but only
-those of a Version at once in its memory.
+and each is parsed once for the rows of all tables. One task has all events of a stream, but
+only those of a Version at once in its memory.
 """
 
 from __future__ import annotations

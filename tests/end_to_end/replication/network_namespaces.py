@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import pytest
 
+from tests.support.left_out import leave_out
 from tests.support.registries.restarted import Location
 
 #: Reserved for network tests (RFC 2544). Registries use the first half, which can be cut; tests use the second half.
@@ -109,7 +110,7 @@ def _connect(process: int) -> int:
 
 
 def _unavailable(reason: str) -> NoReturn:
-    pytest.skip(f"no network namespaces: they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN ({reason.strip()})")
+    leave_out(f"no network namespaces: they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN ({reason.strip()})")
 
 
 def _ip(*commands: str, within: tuple[str, ...] = ()) -> None:
