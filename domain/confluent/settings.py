@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from annals.domain.confluent.errors import invalid_compatibility, invalid_mode
+from annals.domain.confluent.errors import SchemaRegistryError, invalid_compatibility, invalid_mode
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
 
 LEVEL: Final = "compatibilityLevel"
@@ -98,7 +98,13 @@ def is_of_registry(subject: Subject) -> bool:
 
 
 def settings_of_facts(facts: Settings) -> ScopeSettings:
-    return ScopeSettings(facts.get("config", {}), facts.get("mode"))
+    """Members of wrong types, which earlier releases accepted, count as absent."""
+    config = {name: value for name, value in facts.get("config", {}).items() if _has_type(name, value)}
+    return ScopeSettings(config, facts.get("mode"))
+
+
+def _has_type(name: str, value: Any) -> bool:
+    return isinstance(value, CONFIG_MEMBERS.get(name, str))
 
 
 def settings_of_resource(facts: Settings, compatibility: str | None) -> ScopeSettings:
@@ -121,6 +127,8 @@ def changed_config(config: Settings, values: Settings) -> dict[str, Any]:
         elif name == "compatibilityPolicy" and value is not None and str(value).upper() not in POLICIES:
             raise invalid_compatibility(f"policy {value}")
         elif name in CONFIG_MEMBERS:
+            if value is not None and not _has_type(name, value):
+                raise SchemaRegistryError(422, f'The member "{name}" has a wrong type')
             _set(changed, name, str(value).upper() if name == "compatibilityPolicy" and value is not None else value)
     return changed
 

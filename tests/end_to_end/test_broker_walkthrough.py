@@ -34,7 +34,7 @@ FORGETFUL: Final = ("MQTT5", "NATS")
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """The topic, queue or subject of a broker to which events are sent. reading: a client that receives them."""
 
     sink_broker: Broker
@@ -43,7 +43,7 @@ class Place:
 
     @property
     def body(self) -> dict[str, Any]:
-        """A subscription with this place as sink."""
+        """A subscription with this destination as its sink."""
         # Kafka's listeners with authentication advertise a host name that cannot be resolved here.
         credential = {} if self.sink_broker.protocol == "KAFKA" else {"sinkcredential": PLAIN}
         target = self.sink_broker.target(host="127.0.0.1", credential=None, **self.settings)
@@ -52,31 +52,31 @@ class Place:
 
 
 @pytest.fixture(params=["KAFKA", "MQTT5", "AMQP", "NATS"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A place at a running broker, for each protocol."""
+def destination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Destination]:
+    """A destination at a running broker, for each protocol."""
     with ExitStack() as stack:
         match request.param:
             case "KAFKA":
                 broker = stack.enter_context(kafka.kafka())
                 broker.make("walk")
-                yield Place(broker, {"topicname": "walk"}, lambda: kafka.reader(broker.own(), "walk"))
+                yield Destination(broker, {"topicname": "walk"}, lambda: kafka.reader(broker.own(), "walk"))
             case "AMQP":
                 yield _queue(stack)
             case "MQTT5":
                 server = stack.enter_context(mosquitto(tmp_path, "MQTT5"))
-                yield Place(server, {}, server.receiving)
+                yield Destination(server, {}, server.receiving)
             case _:
                 nats = stack.enter_context(nats_server(tmp_path))
-                yield Place(nats, {}, nats.receiving)
+                yield Destination(nats, {}, nats.receiving)
 
 
-def _queue(stack: ExitStack) -> Place:
+def _queue(stack: ExitStack) -> Destination:
     pytest.importorskip("proton", reason="no python-qpid-proton: pip install annals[amqp], with a C compiler and CMake")
     from tests.support.brokers import amqp, rabbitmq
 
     broker = stack.enter_context(closing(rabbitmq.RabbitMQ()))
     broker.start()
-    return Place(broker, {}, lambda: amqp.reading(broker.port, rabbitmq.QUEUE, emptied=False))
+    return Destination(broker, {}, lambda: amqp.reading(broker.port, rabbitmq.QUEUE, emptied=False))
 
 
 def write_round(server: Registry, round: str) -> list[str]:
@@ -98,30 +98,30 @@ def arrived(receiver: Receiver, wanted: list[str], seconds: float = 60.0) -> lis
 
 
 @pytest.mark.long
-def test_a_broker_that_goes_away(place: Place, tmp_path: Path) -> None:
+def test_a_broker_that_goes_away(destination: Destination, tmp_path: Path) -> None:
     # SUB-801, 811, 812: events written during the outage arrive, in order by subject; duplicates have the same id
     folder = tmp_path / "registry"
     folder.mkdir()
     with registry(f"sqlite:///{folder / 'annals.db'}", folder, ANNALS_MASTER_KEY=KEY) as server:
         types = [f"io.xregistry.version.{action}" for action in ("created", "updated")]
-        id = str(server.done("POST", "/subscriptions", {**place.body, "types": types})["id"])
-        with place.reading() as receiver:
+        id = str(server.done("POST", "/subscriptions", {**destination.body, "types": types})["id"])
+        with destination.reading() as receiver:
             first = write_round(server, "before")
             check_order(arrived(receiver, first), first)
             until(lambda: server.status(id)["lag"] == 0)
-        place.sink_broker.stop()
+        destination.sink_broker.stop()
         second = write_round(server, "during")
         until(lambda: server.status(id)["state"] == "retrying")
         time.sleep(2)
         assert server.status(id)["pending"] == len(second)
-        is_forgetful = place.sink_broker.protocol in FORGETFUL
+        is_forgetful = destination.sink_broker.protocol in FORGETFUL
         if is_forgetful:
             server.act(id, "pause")
-        place.sink_broker.start()
-        with place.reading() as receiver:
+        destination.sink_broker.start()
+        with destination.reading() as receiver:
             if is_forgetful:
                 server.act(id, "resume")
-            wanted = [*first, *second] if place.sink_broker.protocol == "KAFKA" else second
+            wanted = [*first, *second] if destination.sink_broker.protocol == "KAFKA" else second
             check_order(arrived(receiver, wanted), wanted)
         until(lambda: server.status(id)["state"] == "active")
         until(lambda: server.status(id)["lag"] == 0)

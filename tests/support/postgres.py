@@ -41,7 +41,7 @@ class NoPostgres(Exception):
 
 
 @contextmanager
-def shared_server(meeting: Path, settings: Sequence[str] = ()) -> Iterator[str]:
+def shared_server(folder: Path, settings: Sequence[str] = ()) -> Iterator[str]:
     """The URL of a server that all processes with the same directory share; the last process to leave stops it.
 
     settings: `name=value`, for a server that is started here. File locks count the users, so a killed worker does not
@@ -50,25 +50,25 @@ def shared_server(meeting: Path, settings: Sequence[str] = ()) -> Iterator[str]:
     if given := os.environ.get(SETTING):
         yield given
         return
-    with (meeting / "postgres.users").open("a") as users:
-        with _alone(meeting):
-            url = _running(meeting) or _start(meeting, settings)
+    with (folder / "postgres.users").open("a") as users:
+        with _locked(folder):
+            url = _running(folder) or _start(folder, settings)
             fcntl.flock(users, fcntl.LOCK_SH)
         try:
             yield url
         finally:
-            with _alone(meeting):
+            with _locked(folder):
                 if _is_last(users):
-                    _stop(meeting)
+                    _stop(folder)
 
 
 @contextmanager
-def at_rest(meeting: Path) -> Iterator[Path]:
+def stopped_server(folder: Path) -> Iterator[Path]:
     """Stops the server of a directory during the block, and yields its data directory. Enables page checksums.
 
     For a server that no other process uses. The server reads changes of its data directory when it starts again.
     """
-    home = Path((meeting / "postgres.home").read_text())
+    home = Path((folder / "postgres.home").read_text())
     data = home / "data"
     options = (data / "postmaster.opts").read_text()
     given = options.partition('"-c"')[1:] if options else ()
@@ -92,9 +92,9 @@ def binaries() -> Path:
 
 
 @contextmanager
-def _alone(meeting: Path) -> Iterator[None]:
-    with (meeting / "postgres.lock").open("a") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / "postgres.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
@@ -107,15 +107,15 @@ def _is_last(users: IO[str]) -> bool:
     return True
 
 
-def _running(meeting: Path) -> str | None:
-    noted = meeting / "postgres.url"
+def _running(folder: Path) -> str | None:
+    noted = folder / "postgres.url"
     return noted.read_text() if noted.exists() else None
 
 
-def _start(meeting: Path, settings: Sequence[str]) -> str:
-    # Not inside `meeting`, which belongs to the user who runs the tests: PostgreSQL refuses to run as root.
+def _start(folder: Path, settings: Sequence[str]) -> str:
+    # Not inside `folder`, which belongs to the user who runs the tests: PostgreSQL refuses to run as root.
     home = Path(tempfile.mkdtemp(prefix="annals-postgres-"))
-    (meeting / "postgres.home").write_text(str(home))
+    (folder / "postgres.home").write_text(str(home))
     if as_user := _unprivileged():
         shutil.chown(home, as_user)
     data, port = home / "data", free_port()
@@ -124,13 +124,13 @@ def _start(meeting: Path, settings: Sequence[str]) -> str:
     _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", home=home)
     _run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start", home=home)
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-    (meeting / "postgres.url").write_text(url)
+    (folder / "postgres.url").write_text(url)
     return url
 
 
-def _stop(meeting: Path) -> None:
-    home = Path((meeting / "postgres.home").read_text())
-    (meeting / "postgres.url").unlink()
+def _stop(folder: Path) -> None:
+    home = Path((folder / "postgres.home").read_text())
+    (folder / "postgres.url").unlink()
     _run("pg_ctl", "-D", home / "data", "-w", "-m", "immediate", "stop", home=home)
     shutil.rmtree(home, ignore_errors=True)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support.postgres import at_rest
+from tests.support.postgres import stopped_server
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.serving import annals
 from tests.support.stores import server_of
@@ -114,7 +114,7 @@ def test_a_damaged_page_of_postgresql(tmp_path: Path, caplog: pytest.LogCaptureF
         fill(url)
         with psycopg.connect(url, autocommit=True) as connection:
             [(name,)] = connection.execute("SELECT pg_relation_filepath('document')")
-        with at_rest(tmp_path) as data, (data / str(name)).open("r+b") as content:
+        with stopped_server(tmp_path) as data, (data / str(name)).open("r+b") as content:
             content.seek(8000)
             content.write(b"garbage")
         with one_line(caplog, "its data are damaged"), serving(url) as api:

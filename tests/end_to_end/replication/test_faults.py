@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.replication.test_pushing import lines, pushed
-from tests.end_to_end.replication.unreliable_proxy import Wire, wire
+from tests.end_to_end.replication.unreliable_proxy import UnreliableProxy, unreliable_proxy
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, TOKENS, Registry, registries, wait_until_equal_logs
 
@@ -38,7 +38,7 @@ def mode_and_databases(request: pytest.FixtureRequest) -> tuple[str, dict[str, A
     return mode, {"a": request.getfixturevalue("postgres_url")} if database == "postgresql" else {}
 
 
-def join(a: Registry, b: Registry, mode: str, a_url: str | None = None, b_url: str | None = None) -> None:
+def follow(a: Registry, b: Registry, mode: str, a_url: str | None = None, b_url: str | None = None) -> None:
     """Makes b follow a. a_url, b_url: the URL at which each is reached by the other."""
     if mode == "push":
         b.link("log", a_url or a.url, mode="receive")
@@ -81,7 +81,7 @@ def writing(
         thread.join()
 
 
-def complete(a: Registry, b: Registry, done: list[str], seconds: float = 60.0) -> None:
+def check_replica(a: Registry, b: Registry, done: list[str], seconds: float = 60.0) -> None:
     """Checks that both logs are equal and have every confirmed interaction once, and verifies the replica's log."""
     wait_until_equal_logs(a, b, seconds=seconds)
     found = b.ids()
@@ -106,14 +106,14 @@ def test_a_killed_replica_loses_and_repeats_nothing(
     moments = random.Random(f"replica {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(20, 40)
-        join(a, b, mode)
+        follow(a, b, mode)
         with writing(a) as done:
             for _ in range(4):
                 time.sleep(moments.uniform(0.05, 1.2))
                 b.kill()
                 b.start()
             _wait_until_exceeds(lambda: b.head()["position"])
-        complete(a, b, done)
+        check_replica(a, b, done)
 
 
 @pytest.mark.long
@@ -126,7 +126,7 @@ def test_a_killed_primary_loses_and_repeats_nothing(
     moments = random.Random(f"primary {mode}")
     with registries(tmp_path, "a", "b", **databases) as (a, b):
         a.fill(20, 40)
-        join(a, b, mode)
+        follow(a, b, mode)
         with writing(a) as done:
             for _ in range(3):
                 time.sleep(moments.uniform(0.05, 1.0))
@@ -134,17 +134,17 @@ def test_a_killed_primary_loses_and_repeats_nothing(
                 time.sleep(moments.uniform(0, 0.5))
                 a.start()
                 _wait_until_exceeds(lambda: len(done))
-        complete(a, b, done)
+        check_replica(a, b, done)
         a.verified()
 
 
-def _cut(proxy: Wire, seconds: float) -> None:
+def _cut(proxy: UnreliableProxy, seconds: float) -> None:
     proxy.cut()
     time.sleep(seconds)
     proxy.mend()
 
 
-def _silence(proxy: Wire, seconds: float) -> None:
+def _silence(proxy: UnreliableProxy, seconds: float) -> None:
     proxy.silent = True
     time.sleep(seconds)
     proxy.silent = False
@@ -158,9 +158,13 @@ def test_replication_survives_cut_silent_and_slow_connections(
     """LEG-912: if requests fail, later ones fetch the missing events."""
     mode, databases = mode_and_databases
     moments = random.Random(f"wire {mode}")
-    with registries(tmp_path, "a", "b", **databases) as (a, b), wire(a.url) as there, wire(b.url) as back:
+    with (
+        registries(tmp_path, "a", "b", **databases) as (a, b),
+        unreliable_proxy(a.url) as there,
+        unreliable_proxy(b.url) as back,
+    ):
         a.fill(10, 40)
-        join(a, b, mode, there.url, back.url)
+        follow(a, b, mode, there.url, back.url)
         used = back if mode == "push" else there
         with writing(a) as done:
             for fault in (_cut, _silence, _cut, _silence):
@@ -172,7 +176,7 @@ def test_replication_survives_cut_silent_and_slow_connections(
             used.mend()
             used.piece, used.pause = 1 << 16, 0.0
             _wait_until_exceeds(lambda: used.carried)
-        complete(a, b, done)
+        check_replica(a, b, done)
 
 
 @pytest.mark.long
@@ -191,7 +195,7 @@ def test_pushes_that_come_twice_and_in_any_order(tmp_path: Path) -> None:
                 assert (answer.status_code, answer.json()["position"]) == (409, known)
             else:
                 assert answer.json() == {"position": max(known, ends[last])}
-        complete(a, b, a.ids())
+        check_replica(a, b, a.ids())
 
 
 @pytest.mark.parametrize("mode", ["pull", "events", "push"])
@@ -199,7 +203,7 @@ def test_a_credential_that_changes(tmp_path: Path, mode: str) -> None:
     """LEG-901: a link with an invalid credential reports the 401, and continues once it has a valid one."""
     with registries(tmp_path, "a", "b") as (a, b):
         a.write("g/s/1")
-        join(a, b, mode)
+        follow(a, b, mode)
         wait_until_equal_logs(a, b)
         gate, other = (b, a) if mode == "push" else (a, b)
         gate.stop()
@@ -225,9 +229,9 @@ def test_a_replica_that_starts_far_behind(tmp_path: Path, mode: str, postgres_ur
         size = 499  # schemas of a Group, each with a Version
         a.fill(_BEHIND // (2 * size), size)
         assert a.head()["position"] >= _BEHIND - 4 * size
-        join(a, b, mode)
+        follow(a, b, mode)
         for part in (0.2, 0.6):
             _wait_until_exceeds(lambda: b.head()["position"], part * _BEHIND, _SECONDS)
             b.kill()
             b.start()
-        complete(a, b, a.ids(), _SECONDS)
+        check_replica(a, b, a.ids(), _SECONDS)

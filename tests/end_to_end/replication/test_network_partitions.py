@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.replication.network_namespaces import HERE, Namespace, namespaces
-from tests.end_to_end.replication.test_faults import complete, join, writing
+from tests.end_to_end.replication.test_faults import check_replica, follow, writing
 from tests.projections.replication.standard.changes import LINK
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries
@@ -55,7 +55,7 @@ def test_registries_that_are_cut_off(tmp_path: Path) -> None:
         primary.link("peer", peer.url, **LINK)
         peer.link("peer", primary.url, **LINK)
         for replica, mode in ((pulled, "pull"), (notified, "events"), (pushed, "push")):
-            join(primary, replica, mode)
+            follow(primary, replica, mode)
         ends = [(primary, "peer"), (peer, "peer"), (pulled, "log"), (notified, "log"), (primary, "log")]
         with (
             writing(primary, partial(_version, "one"), _PAUSE) as ones,
@@ -74,7 +74,7 @@ def test_registries_that_are_cut_off(tmp_path: Path) -> None:
         position = primary.head()["position"]
         check_logs_stop_growing(peer)
         for replica in replicas:
-            complete(primary, replica, primary.ids(), EQUAL_SECONDS)
+            check_replica(primary, replica, primary.ids(), EQUAL_SECONDS)
         until(lambda: all(_is(end, "active") for end in ends))
         assert primary.head()["position"] == position  # although it has read the peer many times since
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 
-class Wire:
+class UnreliableProxy:
     """A TCP proxy. url: leads through the proxy to the other registry.
 
     silent: connections stay open, but no data passes. pause: delay before each piece, in seconds. piece: maximum number
@@ -76,9 +76,9 @@ class Wire:
 
 
 @contextmanager
-def wire(url: str) -> Iterator[Wire]:
+def unreliable_proxy(url: str) -> Iterator[UnreliableProxy]:
     """A proxy to a registry."""
-    found, started, over = Wire(url), threading.Event(), asyncio.Event()
+    found, started, over = UnreliableProxy(url), threading.Event(), asyncio.Event()
     thread = threading.Thread(target=lambda: found._loop.run_until_complete(found._run(started, over)), daemon=True)
     thread.start()
     started.wait()
