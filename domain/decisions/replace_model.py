@@ -28,7 +28,7 @@ from annals.domain.model.compare import changed_types, related_types
 from annals.domain.model.group_constraints import group_constraints
 from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import Json
+from annals.domain.values.json_text import Json, is_equal
 
 
 def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> None:
@@ -39,7 +39,7 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
     Raises: the model problems, ActionNotSupported.
     """
     previous = changes.model
-    if source == previous.source:
+    if is_equal(source, previous.source):
         return
     capabilities.require_mutable(changes, "modelsource", patch=patch)
     changes.model = compile_model(source, kept_groups=previous.groups)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from annals.domain.errors.problems import ModelRequiredTrue, ModelScalarDefault
-from annals.domain.model.compiled_attributes import CHARSETS
+from annals.domain.model.compiled_attributes import CHARSETS, switch_key
 from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
 from annals.domain.model.spec_attributes import Definition, Definitions
 from annals.domain.model.validation import targets, values
@@ -136,11 +136,11 @@ def _full_ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionCont
     branches = {}
     for key, branch in row["ifvalues"].items():
         branch_path = (*model_path, key)
-        if not key or key.startswith("^") or key.casefold() in keys:
+        if not key or key.startswith("^") or switch_key(row["type"], key) in keys:
             raise model_error(
                 branch_path, "a value must not be empty, start with ^, or appear twice in any letter case"
             )
-        keys.add(key.casefold())
+        keys.add(switch_key(row["type"], key))
         siblings = checked_aspects(branch, {"siblingattributes": "object"}, branch_path).get("siblingattributes", {})
         duplicates = sorted(scope.reserved_names & object_members(siblings, branch_path).keys())
         if duplicates:
@@ -205,9 +205,9 @@ def _check_default(name: str, row: Definition, model_path: ModelPath, scope: Def
         raise ModelScalarDefault(name=dot_path.text(model_path))
     if not row.get("required"):
         raise ModelRequiredTrue(name=dot_path.text(model_path))
-    check_value(row["default"], row, (*model_path, "default"), scope.types)
+    check_default(name, row["default"], row, (*model_path, "default"), scope.types)
     if row.get("strict", True):
-        check_enum(row["default"], row.get("enum"), (*model_path, "default"))
+        check_enum(row["default"], row["type"], row.get("enum"), (*model_path, "default"))
 
 
 def _check_matchversions(name: str, row: Definition, model_path: ModelPath, scope: DefinitionContext) -> None:
@@ -223,9 +223,9 @@ def _check_ifvalues(name: str, row: Definition, model_path: ModelPath, scope: De
         return
     if row["type"] not in values.SCALARS:
         raise model_error((*model_path, "ifvalues"), "only scalars have ifvalues")
-    allowed = {values.fold_value(value) for value in row.get("enum", ())}
+    allowed = {switch_key(row["type"], value) for value in row.get("enum", ())}
     for key in keys:
-        if allowed and row.get("strict", True) and key.casefold() not in allowed:
+        if allowed and row.get("strict", True) and switch_key(row["type"], key) not in allowed:
             raise model_error((*model_path, "ifvalues", key), "the enum does not have this value")
 
 
@@ -247,10 +247,20 @@ def check_value(value: Any, definition: Definition, model_path: ModelPath, types
         raise model_error(model_path, invalid_value.detail) from None
 
 
-def check_enum(value: Any, enum: Collection[Any] | None, model_path: ModelPath) -> None:
-    """Checks that a non-empty enum contains a value. Raises: ModelError."""
-    if enum and value not in enum:
+def check_default(name: str, value: Any, definition: Definition, model_path: ModelPath, types: targets.Types) -> None:
+    """Checks a default of an attribute: its type and its size (ENT-13). Raises: ModelError."""
+    check_value(value, definition, model_path, types)
+    try:
+        values.size_check(name)(value)
+    except InvalidValue as invalid_value:
+        raise model_error(model_path, invalid_value.detail) from None
+
+
+def check_enum(value: Any, type_name: str, enum: Collection[Any] | None, model_path: ModelPath) -> None:
+    """Checks that a non-empty enum of a scalar data type contains a value. Raises: ModelError."""
+    key = values.equality_key(type_name, value)
+    if enum and all(key != values.equality_key(type_name, allowed) for allowed in enum):
         raise model_error(model_path, f"{values.string_form(value)!r} is not in the enum")
 
 
-__all__ = ["ASPECTS", "DefinitionContext", "check_enum", "check_value", "full_definitions"]
+__all__ = ["ASPECTS", "DefinitionContext", "check_default", "check_enum", "check_value", "full_definitions"]

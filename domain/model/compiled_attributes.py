@@ -174,8 +174,8 @@ class CompiledAttributes:
     def _switch_values(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         switch_values = []
         for name, keys in self._switches.items():
-            value = attributes.get(name)
-            key = _switch_key(self._definitions[name].get("default") if value is None else value)
+            definition, value = self._definitions[name], attributes.get(name)
+            key = switch_key(definition["type"], definition.get("default") if value is None else value)
             if key in keys:
                 switch_values.append((name, key))
         return tuple(switch_values)
@@ -241,7 +241,7 @@ def _scalar_checks(definition: Definition, types: Types, inherited: Definition |
     bounds = inherited or definition
     checks = [values.scalar_check(definition["type"], types, definition.get("target"))]
     if bounds.get("enum") and bounds.get("strict", True):
-        checks.append(values.enum_check(bounds["enum"], ignore_case=bool(bounds.get("fold"))))
+        checks.append(values.enum_check(definition["type"], bounds["enum"], ignore_case=bool(bounds.get("fold"))))
     return checks
 
 
@@ -365,22 +365,30 @@ def _fill_rows(
 
 def _attribute_row(name: str, definition: Definition, compiled: CompiledDefinition) -> AttributeRow:
     default = definition.get("default")
-    default_value = None if default is None else compiled.check(default)
+    try:
+        default_value = None if default is None else compiled.check(default)
+    except InvalidValue as invalid_value:
+        raise invalid_value.in_container("default").in_container(name) from None
     return AttributeRow(name, compiled.check, default_value, bool(definition.get("required")))
 
 
 def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[str, Definitions]]:
     """Sibling definitions by attribute and folded key."""
     return {
-        name: {key.casefold(): branch["siblingattributes"] for key, branch in definitions[name]["ifvalues"].items()}
+        name: {
+            switch_key(definitions[name]["type"], key): branch["siblingattributes"]
+            for key, branch in definitions[name]["ifvalues"].items()
+        }
         for name in names
         if definitions[name].get("ifvalues")
     }
 
 
-def _switch_key(value: Any) -> str:
+def switch_key(type_name: str, value: Any) -> str:
     """The text that `ifvalues` compares; for a value that is not a scalar it is empty, which no key is."""
-    return values.fold_value(value) if isinstance(value, (str, bool, int, float, Decimal)) else ""
+    if not isinstance(value, (str, bool, int, float, Decimal)):
+        return ""
+    return values.fold_value(values.equality_key(type_name, value))
 
 
 def _has_readonly(definition: Definition) -> bool:

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from annals.domain.model.attribute_definitions import check_enum, check_value
+from annals.domain.model.attribute_definitions import check_default, check_enum, check_value
+from annals.domain.model.level import SPEC_RULES
 from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
 from annals.domain.model.spec_attributes import Definition, Definitions
 from annals.domain.model.validation import values
 from annals.domain.model.validation.targets import Types
+from annals.domain.model.validation.value_errors import InvalidValue
 from annals.domain.values import dot_path
 
 ASPECTS: Final = {"default": "any", "enum": "array", "equals": "string"}
@@ -78,14 +80,25 @@ def _full_constraint(
     attribute_enum = attribute.get("enum") if attribute.get("strict", True) else None
     for index, value in enumerate(enum or ()):
         check_value(value, attribute, (*model_path, "enum", index), types)
-        check_enum(value, attribute_enum, (*model_path, "enum", index))
+        check_enum(value, attribute["type"], attribute_enum, (*model_path, "enum", index))
     default = row.get("default", attribute.get("default"))
     if default is not None:
-        check_value(default, attribute, (*model_path, "default"), types)
-        check_enum(default, enum or attribute_enum, (*model_path, "default"))
+        _, path = parse_constraint_key(key)
+        check_default(path[-1], default, attribute, (*model_path, "default"), types)
+        check_enum(default, attribute["type"], enum or attribute_enum, (*model_path, "default"))
+        if len(path) == 1:
+            check_spec_rule(path[0], default, (*model_path, "default"))
     if "equals" in row:
         _check_equals(row["equals"], attribute, group, (*model_path, "equals"))
     return row
+
+
+def check_spec_rule(name: str, value: Any, model_path: ModelPath) -> None:
+    """Checks the specification's own rule about an attribute of Versions, if it has one. Raises: ModelError."""
+    try:
+        SPEC_RULES.get(name, lambda value: value)(value)
+    except InvalidValue as invalid_value:
+        raise model_error(model_path, invalid_value.detail) from None
 
 
 def _constrained_attribute(key: str, versions: Mapping[str, Definitions], model_path: ModelPath) -> Definition:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from annals.domain.model.compiled_attributes import switch_key
 from annals.domain.model.spec_attributes import Definition, Definitions
-from annals.domain.model.validation.values import fold_value
+from annals.domain.model.validation.values import equality_key
 from annals.domain.registry.explicit_values import DefaultMarks
 
 
@@ -32,7 +33,8 @@ def has_defaults(definitions: Definitions) -> bool:
 
 
 def _default_mark(definition: Definition, value: Any) -> Any:
-    if definition.get("default") is not None and value == definition["default"]:
+    default, type_name = definition.get("default"), definition["type"]
+    if default is not None and equality_key(type_name, value) == equality_key(type_name, default):
         return True
     if not isinstance(value, dict):
         return None
@@ -46,9 +48,9 @@ def _active_definitions(definitions: Definitions, values: Mapping[str, Any]) -> 
     for name, row in definitions.items():
         yield name, row
         value = values.get(name)
-        if value is not None and not isinstance(value, dict | list):
+        if value is not None:
             for key, branch in row.get("ifvalues", {}).items():
-                if key.casefold() == fold_value(value):
+                if switch_key(row["type"], key) == switch_key(row["type"], value):
                     yield from _active_definitions(branch["siblingattributes"], values)
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from annals.domain.errors.problems import InvalidAttribute, ModelError
 from annals.domain.model import constraints
-from annals.domain.model.model_errors import model_error, object_members
+from annals.domain.model.attribute_definitions import check_enum
+from annals.domain.model.model_errors import ModelPath, model_error, object_members
+from annals.domain.model.spec_attributes import Definitions
 from annals.domain.model.types import GroupType
 
 #: Constraints by the Resource type and the path of the attribute that they apply to.
@@ -46,14 +48,30 @@ def _narrow_constraint(group: GroupType, key: str, definition: Any, bounds: Cons
     validated = constraints.check_constraints(
         combined, group.level.definitions, versions, group.level.types, model_path[:1]
     )
-    if "enum" in type_constraint and not all(value in type_constraint["enum"] for value in own_aspects.get("enum", ())):
-        raise model_error((*model_path, "enum"), "it has a value that the Group type's constraint does not allow")
+    for value in own_aspects.get("enum", ()):
+        _check_allowed(value, key, type_constraint, versions, model_path)
     if (
         "equals" in type_constraint
         and own_aspects.get("equals", type_constraint["equals"]) != type_constraint["equals"]
     ):
         raise model_error((*model_path, "equals"), f"the Group type's constraint says {type_constraint['equals']}")
     return {_constraint_path(key): validated[key]}
+
+
+def _check_allowed(
+    value: Any,
+    key: str,
+    type_constraint: Mapping[str, Any],
+    versions: Mapping[str, Definitions],
+    model_path: ModelPath,
+) -> None:
+    plural, *path = _constraint_path(key)
+    attribute = constraints.definition_at(versions[plural], tuple(path))
+    try:
+        check_enum(value, attribute["type"] if attribute else "", type_constraint.get("enum"), (*model_path, "enum"))
+    except ModelError:
+        detail = "it has a value that the Group type's constraint does not allow"
+        raise model_error((*model_path, "enum"), detail) from None
 
 
 def _constraint_path(key: str) -> tuple[str, ...]:

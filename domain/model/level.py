@@ -116,7 +116,7 @@ def _is_document_url(name: str, definition: dict[str, Any], specified: SpecAttri
 
 def _extra_checks(specified: SpecAttributes, types: Types) -> dict[str, ValueCheck]:
     """The rules about spec-defined attributes that the model language cannot express."""
-    rules: dict[str, ValueCheck] = {**_RULES, "xref": lambda value: targets.check_xref(value, types)}
+    rules: dict[str, ValueCheck] = {**SPEC_RULES, "xref": lambda value: targets.check_xref(value, types)}
     rules |= {
         name: _check_not_empty for name, row in specified.attributes.items() if _is_document_url(name, row, specified)
     }
@@ -142,7 +142,8 @@ def _removed_after_effective(value: Any) -> Any:
     return value
 
 
-_RULES: Final[dict[str, ValueCheck]] = {
+#: Rules by attribute name that the model language cannot express.
+SPEC_RULES: Final[dict[str, ValueCheck]] = {
     "name": _check_not_empty,
     "documentation": _check_not_empty,
     "icon": _check_not_empty,

@@ -8,8 +8,10 @@ from typing import Any
 
 from annals.domain.model import constraints, spec_attributes, typemap
 from annals.domain.model.level import Level
-from annals.domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions
+from annals.domain.model.model_errors import ModelPath, model_error
+from annals.domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions, SpecAttributes
 from annals.domain.model.validation.targets import Types
+from annals.domain.model.validation.value_errors import InvalidValue
 from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
 
@@ -79,7 +81,7 @@ class Model:
             source=source,
             full=full_model,
             origins=dict(origins),
-            registry=Level(full_model["attributes"], spec_attributes.registry(groups), types),
+            registry=_level(full_model["attributes"], spec_attributes.registry(groups), types, ("attributes",)),
             groups={plural: _group_type(row, origins, types) for plural, row in groups.items()},
         )
 
@@ -101,20 +103,30 @@ class Model:
 
 def _group_type(row: Mapping[str, Any], origins: Mapping[str, str], types: Types) -> GroupType:
     plural, resources = row["plural"], row.get("resources", {})
-    bounds = row.get("constraints", {})
+    path, bounds = ("groups", plural), row.get("constraints", {})
     return GroupType(
         plural=plural,
         singular=row["singular"],
-        level=Level(row["attributes"], spec_attributes.group(row["singular"], resources), types),
+        level=_level(
+            row["attributes"], spec_attributes.group(row["singular"], resources), types, (*path, "attributes")
+        ),
         resources={
-            name: _resource_type(resource_row, origins.get(f"{plural}.{name}", xids.join(plural, name)), bounds, types)
+            name: _resource_type(
+                resource_row,
+                origins.get(f"{plural}.{name}", xids.join(plural, name)),
+                bounds,
+                types,
+                (*path, "resources", name),
+            )
             for name, resource_row in resources.items()
         },
         constraints=bounds,
     )
 
 
-def _resource_type(row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any], types: Types) -> ResourceType:
+def _resource_type(
+    row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any], types: Types, path: ModelPath
+) -> ResourceType:
     plural, singular = row["plural"], row["singular"]
     attributes = constraints.with_defaults(row["attributes"], plural, bounds)
     return ResourceType(
@@ -124,9 +136,17 @@ def _resource_type(row: Mapping[str, Any], origin: str, bounds: Mapping[str, Any
         **{name: row[name] for name in RESOURCE_DEFAULTS},
         typemap=row.get("typemap", {}),
         matchversions=tuple(_matchversions_paths(row["attributes"])),
-        version=Level(attributes, spec_attributes.version(singular, row["hasdocument"]), types),
-        meta=Level(row["metaattributes"], spec_attributes.meta(singular), types),
+        version=_level(attributes, spec_attributes.version(singular, row["hasdocument"]), types, (*path, "attributes")),
+        meta=_level(row["metaattributes"], spec_attributes.meta(singular), types, (*path, "metaattributes")),
     )
+
+
+def _level(definitions: Definitions, specified: SpecAttributes, types: Types, path: ModelPath) -> Level:
+    """A level at a place in the model. Raises: ModelError for a default that no entity can have."""
+    try:
+        return Level(definitions, specified, types)
+    except InvalidValue as invalid_value:
+        raise model_error((*path, *invalid_value.path), invalid_value.detail) from None
 
 
 def _matchversions_paths(definitions: Definitions) -> list[tuple[str, ...]]:

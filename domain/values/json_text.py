@@ -97,6 +97,17 @@ def differing_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> se
     return {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}
 
 
+def is_equal(first: Json, other: Json) -> bool:
+    """Whether two values are equal, whatever the order of members; unlike in Python, `true` is not 1 at any depth."""
+    if first != other:
+        return False
+    if isinstance(first, dict):
+        return all(is_equal(value, other[name]) for name, value in first.items())
+    if isinstance(first, list):
+        return all(map(is_equal, first, other))
+    return isinstance(first, bool) == isinstance(other, bool)
+
+
 def number_text(number: float | Decimal) -> str:
     """The canonical JSON text of a number."""
     return dumps(number).decode()

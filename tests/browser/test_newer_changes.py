@@ -46,7 +46,7 @@ def follow(walk: Walk, path: str) -> Page:
 
 
 def newer(page: Page) -> Locator:
-    return page.get_by_role("status").filter(has_text="newer changes")
+    return page.get_by_role("status").filter(has_text="newer change")
 
 
 def test_newer_changes_are_counted(following: Walk) -> None:
@@ -55,7 +55,7 @@ def test_newer_changes_are_counted(following: Walk) -> None:
     before = page.get_by_role("table", name="Recent changes", exact=True).inner_text()
     place = page.get_by_role("heading", name="Findings", exact=True).bounding_box()
     change(following.url)
-    expect(newer(page)).to_have_text("1 newer changes Show")
+    expect(newer(page)).to_have_text("1 newer change Show")
     httpx.post(f"{following.url}/schemagroups", json={"a": {}, "b": {}, HOSTILE[1:7]: {}}).raise_for_status()
     expect(newer(page)).to_have_text("2 newer changes Show")  # a request is one change, with any number of events
     assert page.get_by_role("table", name="Recent changes", exact=True).inner_text() == before
@@ -87,9 +87,9 @@ def test_only_what_is_below_the_page_counts(following: Walk, path: str, counted:
     if ignored:
         change(following.url, f"{ignored}$details" if ignored.count("/") > 2 else ignored)
     change(following.url, f"{counted}$details" if counted.count("/") > 2 else counted)
-    expect(newer(page)).to_have_text("1 newer changes Show")
+    expect(newer(page)).to_have_text("1 newer change Show")
     page.wait_for_timeout(300)
-    expect(newer(page)).to_have_text("1 newer changes Show")
+    expect(newer(page)).to_have_text("1 newer change Show")
 
 
 @pytest.mark.parametrize(
@@ -122,19 +122,19 @@ def test_a_change_while_the_page_is_read_counts(following: Walk) -> None:
 
     page.route(FEED, change_first)
     following.go(f"/ui/explore{GROUP}")
-    expect(newer(page)).to_have_text("1 newer changes Show")
+    expect(newer(page)).to_have_text("1 newer change Show")
 
 
 def test_a_hidden_page_reads_nothing(following: Walk) -> None:
     """A hidden page closes the stream. When it is visible again, it continues at its last position."""
     page = follow(following, "")
     change(following.url)
-    expect(newer(page)).to_have_text("1 newer changes Show")
+    expect(newer(page)).to_have_text("1 newer change Show")
     with page.expect_event("requestfailed", lambda request: bool(FEED.search(request.url))):
         set_hidden(page, True)
     change(following.url)
     page.wait_for_timeout(1500)
-    expect(newer(page)).to_have_text("1 newer changes Show")
+    expect(newer(page)).to_have_text("1 newer change Show")
     set_hidden(page, False)
     expect(newer(page)).to_have_text("2 newer changes Show")
 
@@ -165,7 +165,7 @@ def test_a_refusal_ends_it(following: Walk, status: int, is_asked_again: bool) -
     page.wait_for_timeout(1500)
     change(following.url)
     if is_asked_again:
-        expect(newer(page)).to_have_text("1 newer changes Show")
+        expect(newer(page)).to_have_text("1 newer change Show")
     page.wait_for_timeout(3000)
     assert len(requests) == 1 + is_asked_again
     assert page.get_by_role("alert").count() == 0
@@ -180,7 +180,7 @@ def test_a_connection_that_ends_is_made_again(following: Walk, tmp_path: Path) -
         following.url = served.url
         page = follow(following, "")
         change(served.url)
-        expect(newer(page)).to_have_text("1 newer changes Show")
+        expect(newer(page)).to_have_text("1 newer change Show")
     with serving(database, tmp_path, "--port", port) as served:
         change(served.url)
         expect(newer(page)).to_have_text("2 newer changes Show", timeout=15_000)
@@ -204,7 +204,7 @@ def test_rights_hold_for_the_feed(browser: Browser, admin_url: str) -> None:
             page.get_by_role("button", name="Use token", exact=True).click()
         assert answer.value.status == 200
         httpx.patch(f"{admin_url}{GROUP}", json={"name": "x"}, headers=ADMIN).raise_for_status()
-        expect(newer(page)).to_have_text("1 newer changes Show")
+        expect(newer(page)).to_have_text("1 newer change Show")
         cookies = {each.get("name", ""): each.get("value", "") for each in page.context.cookies()}
         with page.expect_response(FEED) as answer:  # the page asks again after the end of its stream
             own = {"sec-fetch-site": "same-origin"}
@@ -220,7 +220,7 @@ def test_looks(browser: Browser, url: str, scheme: Any, width: int) -> None:
     with walking(browser, url, follows=True, **look) as walk:
         page = follow(walk, f"explore{READING}")
         change(url, f"{READING}$details")
-        expect(newer(page)).to_have_text("1 newer changes Show")
+        expect(newer(page)).to_have_text("1 newer change Show")
         assert walk.axe(axe_script()) == [] and walk.overflow == 0 and walk.complaints == []
         box = newer(page).bounding_box()
         assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width

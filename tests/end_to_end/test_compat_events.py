@@ -13,12 +13,12 @@ from cloudevents.core.v1.event import CloudEvent
 from annals.domain.compat.legacy_apis import LEGACY_APIS, MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
 from tests.api.subscriptions.test_deliveries import delivering, sinks, subscribed
-from tests.end_to_end.test_broker_walkthrough import Place, place
+from tests.end_to_end.test_broker_walkthrough import Destination, destination
 from tests.support.polling import until
 from tests.support.registries.in_process import BASE, Api, create
 from tests.support.webhooks import Webhooks
 
-__all__ = ["place", "sinks"]
+__all__ = ["destination", "sinks"]
 
 pytestmark = pytest.mark.uses("Mosquitto", "NATS")
 
@@ -94,12 +94,12 @@ def test_each_family_is_delivered(api: Api, sinks: Webhooks) -> None:
 
 
 @pytest.mark.timeout(300)  # some brokers start slowly
-def test_each_family_is_delivered_to_brokers(sqlite_url: str, place: Place) -> None:
+def test_each_family_is_delivered_to_brokers(sqlite_url: str, destination: Destination) -> None:
     # SUB-111, SUB-114, LEG-1008: Kafka, MQTT, AMQP and NATS deliver the same events as HTTP, once per subscription
     create(sqlite_url, default_source())
-    with place.reading() as receiver, delivering(sqlite_url) as api:
+    with destination.reading() as receiver, delivering(sqlite_url) as api:
         for members in SUBSCRIPTIONS.values():
-            api.done("POST", "/subscriptions", place.body | members, content_type="application/json")
+            api.done("POST", "/subscriptions", destination.body | members, content_type="application/json")
         change(api)
         requested = without_sequence([event for events in requested_events(api).values() for event in events])
         expected = [{**event, "time": datetime.fromisoformat(event["time"])} for event in requested]

@@ -19,6 +19,7 @@ from annals.domain.registry.entities import Attributes, Entity
 from annals.domain.registry.events import DeletionReason
 from annals.domain.replication import LINK
 from annals.domain.values import xid as xids
+from annals.domain.values.json_text import is_equal
 
 #: Names that a Resource has in addition to its default Version's attributes.
 _RESOURCE_ONLY: Final = frozenset({"meta", "versionscount"})
@@ -229,11 +230,7 @@ def _document_changed(stored: Entity | None, private: dict[str, Any], resource: 
 def _differing_names(before: Attributes | None, after: Attributes) -> set[str]:
     if not before:
         return {name for name, value in after.items() if value is not None}
-    return {name for name in before.keys() | after.keys() if not _is_same(before.get(name), after.get(name))}
-
-
-def _is_same(first: Any, other: Any) -> bool:
-    return bool(first == other) and isinstance(first, bool) == isinstance(other, bool)
+    return {name for name in before.keys() | after.keys() if not is_equal(before.get(name), after.get(name))}
 
 
 def _deprecation_changes(before: Attributes, after: Attributes) -> tuple[str, ...] | None:

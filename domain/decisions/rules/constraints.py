@@ -14,6 +14,7 @@ from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft
 from annals.domain.decisions.rules.equality import comparable_value
 from annals.domain.errors.problems import ConstraintFailure
+from annals.domain.model import ResourceType
 from annals.domain.model.group_constraints import ConstraintsByPath, group_constraints
 from annals.domain.registry.entities import Attributes
 from annals.domain.values import dot_path
@@ -86,9 +87,9 @@ class _GroupConstraints:
         group = group_of_resource(shown_xid)
         bounds = _constraints_of_type(self.constraints_of(group), plural)
         if bounds:
-            attributes = self._changes.group(group).attributes
+            attributes, type = self._changes.group(group).attributes, self._changes.group_type(group).resources[plural]
             for version in versions:
-                _check_version(version, bounds, attributes, error_subject)
+                _check_version(version, type, bounds, attributes, error_subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +171,24 @@ def _target_versions(changes: ChangeSet, target: str) -> Iterator[Attributes]:
 
 
 def _check_version(
-    version: Attributes, bounds: ConstraintsByPath, group: Attributes, error_subject: _ErrorSubject
+    version: Attributes,
+    type: ResourceType,
+    bounds: ConstraintsByPath,
+    group: Attributes,
+    error_subject: _ErrorSubject,
 ) -> None:
     for path, row in bounds.items():
-        value = comparable_value(path, dot_path.find(version, path))
+        value = comparable_value(type, path, dot_path.find(version, path))
         if (
             row.get("enum")
             and value is not None
-            and value not in [comparable_value(path, allowed) for allowed in row["enum"]]
+            and value not in [comparable_value(type, path, allowed) for allowed in row["enum"]]
         ):
             raise ConstraintFailure(
                 error_subject.resource, path=dot_path.text(path), kind="enum", detail=error_subject.detail
             )
         required_value = dot_path.find(group, dot_path.parse(row["equals"])) if row.get("equals") else None
-        if required_value is not None and value != comparable_value(path, required_value):
+        if required_value is not None and value != comparable_value(type, path, required_value):
             raise ConstraintFailure(
                 error_subject.resource, path=dot_path.text(path), kind="equals", detail=error_subject.detail
             )

@@ -7,7 +7,6 @@ from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.rules.equality import comparable_value
 from annals.domain.errors.problems import MismatchedVersionAttribute
 from annals.domain.values import dot_path
-from annals.domain.values.json_text import dumps
 
 
 def check_matching_versions(changes: ChangeSet) -> None:
@@ -18,7 +17,7 @@ def check_matching_versions(changes: ChangeSet) -> None:
                 changes.load_versions(resource)
             for path in resource.type.matchversions:
                 version_values = (dot_path.find(version.attributes, path) for version in resource.live_versions())
-                values = {dumps(comparable_value(path, value)) for value in version_values}
+                values = {comparable_value(resource.type, path, value) for value in version_values}
                 if len(values) > 1:
                     raise MismatchedVersionAttribute(resource.xid, name=dot_path.text(path))
 

@@ -7,12 +7,14 @@ Spec: core 1.0-rc4, "Data Types".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final
 
 from annals.domain.model.validation import rfc3339, targets, uris
 from annals.domain.model.validation.targets import Types
 from annals.domain.model.validation.value_errors import InvalidValue
+from annals.domain.values import timestamps
 from annals.domain.values.json_text import number_text
 
 #: Returns the value to store. Raises: InvalidValue.
@@ -38,13 +40,17 @@ def scalar_check(type_name: str, types: Types, target: str | None = None) -> Val
     return _typed_text_check(type_name, _parser(type_name, types, target))
 
 
-def enum_check(values: Sequence[Any], ignore_case: bool = False) -> ValueCheck:
-    """The check of a strict `enum`."""
-    allowed = [fold_value(value) if ignore_case else value for value in values]
+def enum_check(type_name: str, values: Sequence[Any], ignore_case: bool = False) -> ValueCheck:
+    """The check of a strict `enum` of a scalar data type."""
+
+    def key(value: Any) -> Any:
+        return fold_value(value) if ignore_case else equality_key(type_name, value)
+
+    allowed = {key(value) for value in values}
     allowed_text = ", ".join(string_form(value) for value in values)
 
     def check(value: Any) -> Any:
-        if (fold_value(value) if ignore_case else value) not in allowed:
+        if key(value) not in allowed:
             raise InvalidValue(f"{string_form(value)!r} is not one of: {allowed_text}")
         return value
 
@@ -159,6 +165,20 @@ def _canonical_number(number: Decimal) -> str:
         return number_text(number)
     fixed_point = format(number, "f")
     return fixed_point.rstrip("0").rstrip(".") if "." in fixed_point else fixed_point
+
+
+def equality_key(type_name: str, value: Any) -> Any:
+    """An equal, hashable key for two values of a scalar data type that mean the same.
+
+    Timestamps are equal if they name the same instant, numbers if they have the same value. A value that is not of the
+    type is its own key.
+    """
+    if type_name in _NUMBER_CHECKS and type(value) in (int, float, Decimal):
+        return _canonical_number(Decimal(number_text(value)))
+    if type_name == "timestamp" and type(value) is str:
+        with suppress(ValueError, OverflowError):
+            return timestamps.instant_key(rfc3339.to_utc(value))
+    return value
 
 
 def fold_value(value: Any) -> str:

@@ -115,7 +115,7 @@ def test_no_open_server_by_accident(
     if refused:
         *_, line = ended.err.splitlines()
         assert (ended.code, len(ended.err.splitlines())) == (2, 1)
-        for way in ("ANNALS_TOKENS", "127.0.0.1", "--open", "ANNALS_OPEN=true", host):
+        for way in ("ANNALS_TOKENS", "ANNALS_API_KEYS", "127.0.0.1", "--open", "ANNALS_OPEN=true", host):
             assert way in line
         assert not [*folder.iterdir()]
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -117,11 +118,12 @@ def test_what_cannot_be_ends_with_one_line(
     assert ended.err.count("\n") == 1
 
 
-def test_without_pyarrow_the_extra_is_named(store: Registry, annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_library_is_named(store: Registry, annals: Annals, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("pyarrow", "annals.projections.segments"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # Python marks a module that cannot be imported so
     for verb in ("write", "list", "verify"):
         ended = annals("segments", verb, "--folder", "out")
         assert (ended.code, ended.out) == (2, "")
-        assert ended.err.endswith("segments need more packages: pip install 'annals[segments]'.\n")
+        command = f"{shlex.quote(sys.executable)} -m pip install pyarrow"
+        assert ended.err.endswith(f"segments and archives need pyarrow; install it with: {command}\n")

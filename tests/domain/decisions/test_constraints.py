@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -25,10 +26,13 @@ BOX = {
                 "ink": {"type": "string"},
                 "nib": {"type": "object", "attributes": {"unit": {"type": "string"}}},
                 "maker": {"type": "string", "matchversions": True},
+                "number": {"type": "decimal", "matchversions": True},
+                "sold": {"type": "timestamp"},
             },
         }
     },
 }
+INK = {"ink": {"type": "string"}}
 PEN = "/boxes/b1/pens/p1"
 
 
@@ -152,6 +156,36 @@ def test_all_versions_share_matchversions_attributes() -> None:
     assert refused(made, f"{PEN}/versions/v1", {}) == mismatch
     assert refused(made, f"{PEN}/versions/v3", {}) == mismatch
     made.post(f"{PEN}/versions", {"v1": {"maker": "b"}, "v2": {"maker": "b"}})
+
+
+def test_equal_numbers_match_in_any_notation() -> None:
+    # MOD-36: JSON has many notations of a number
+    made = registry({})
+    made.put(PEN, {"versions": {"v1": {"number": 100}, "v2": {"number": 1e2}, "v3": {"number": Decimal("100.0")}}})
+    mismatch = ("mismatched_version_attribute", PEN, {"name": "number"})
+    assert refused(made, f"{PEN}/versions/v3", {"number": Decimal("100.01")}) == mismatch
+
+
+def test_constraints_compare_instants() -> None:
+    # MOD-61, MOD-62, ENT-155: the registry keeps timestamps in UTC, whichever notation the constraint has
+    made = registry({"pens.sold": {"enum": ["2030-01-01T00:00:00+01:00", "2031-01-01T00:00:00Z"]}})
+    narrow = {"pens.sold": {"enum": ["2029-12-31T23:00:00Z"], "default": "2030-01-01T01:00:00.0+02:00"}}
+    made.put("/boxes/b1", {"constraints": narrow})
+    made.put(PEN, {})
+    assert made.get(PEN).attributes["sold"] == "2029-12-31T23:00:00.0Z"
+    made.put(f"{PEN}/versions/2", {"sold": "2029-12-31T22:00:00-01:00"})
+    assert refused(made, PEN, {"sold": "2031-01-01T00:00:00Z"})[0] == "constraint_failure"
+    assert refused(made, "/boxes/b2", {"constraints": {"pens.sold": {"enum": ["2030-01-01T00:00:00Z"]}}})[0] == (
+        "invalid_attribute"
+    )
+
+
+@pytest.mark.parametrize(("name", "default"), [("ink", "x" * 4100), ("contenttype", "none")])
+def test_a_group_gives_no_default_that_no_version_can_have(name: str, default: str) -> None:
+    # ENT-155, ENT-13
+    made = MemoryRegistry({"groups": {"boxes": {**BOX, "resources": {"pens": {"singular": "pen", "attributes": INK}}}}})
+    problem, _, arguments = refused(made, "/boxes/b1", {"constraints": {f"pens.{name}": {"default": default}}})
+    assert (problem, arguments["name"]) == ("invalid_attribute", f"constraints['pens.{name}'].default")
 
 
 def parse(document: bytes, name: str) -> bytes:
