@@ -96,8 +96,10 @@ def _listed_target(changes: ChangeSet, command: DeleteEntities, id: str, entry: 
     xid = f"{command.xid}/{id}"
     if not isinstance(entry, dict):
         raise BadRequest(error_detail=f'the entry "{id}" for "{command.xid}" has to be an object')
+    if not xids.ID.match(id):  # no entity can have it
+        return None
     take_id(dict(entry), _singular_of(changes, xid), id, xid)
-    entity = changes.find(xid) if xids.ID.match(id) else None
+    entity = changes.find(xid)
     if entity is None:
         return None
     epoch = _entry_epoch(entity, entry)

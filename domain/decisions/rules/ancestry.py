@@ -73,16 +73,20 @@ def assign_ancestors(
         return _link_in_order(sorted([*stored, *added], key=_SORT_KEYS[mode]))
     all_ids = {lineage.id for lineage in (*stored, *added)}
     assigned = [lineage if lineage.ancestor in all_ids else lineage._replace(ancestor=lineage.id) for lineage in stored]
-    ancestor_ids = {lineage.ancestor for lineage in (*stored, *added)}
-    latest: VersionLineage | None = None  # the last Version whose ancestor was the newest: it is the newest now
+    forest = _Forest([*assigned, *added])
+    for lineage in assigned:
+        forest.add(lineage)
+    latest: str | None = None  # the last Version whose ancestor was the newest: it is the newest now
     for lineage in sorted(added, key=lambda line: line.id.lower()):
         if lineage.ancestor is not None:
-            assigned.append(lineage)
             latest = None
-            continue
-        descendant_ids = _descendant_ids(lineage.id, [*assigned, *added]) if lineage.id in ancestor_ids else frozenset()
-        latest = lineage._replace(ancestor=_newest_without_cycle(descendant_ids, assigned, latest) or lineage.id)
-        assigned.append(latest)
+        else:
+            is_latest = latest is not None and not forest.descends(latest, lineage.id)
+            newest = latest if is_latest else forest.newest_outside(lineage.id)
+            lineage = lineage._replace(ancestor=newest or lineage.id)
+            latest = lineage.id
+        assigned.append(lineage)
+        forest.add(lineage)
     return assigned
 
 
@@ -168,29 +172,62 @@ def _link_in_order(ordered: Sequence[VersionLineage]) -> list[VersionLineage]:
     return [lineage._replace(ancestor=ancestor.id) for lineage, ancestor in zip(ordered, previous, strict=True)]
 
 
-def _newest_without_cycle(
-    descendant_ids: frozenset[str], assigned: Sequence[VersionLineage], latest: VersionLineage | None
-) -> str | None:
-    """The newest Version so far, except descendants of the new Version, which would create a cycle."""
-    if latest is not None and latest.id not in descendant_ids:
-        return latest.id
-    candidates = [lineage for lineage in assigned if lineage.id not in descendant_ids]
-    return newest_version("manual", candidates).id if candidates else None
+class _Forest:
+    """The Versions of a `manual` Resource while ancestors are assigned: who descends from whom, and which is newest.
 
+    A step takes the time of a few look-ups, so that a request with thousands of Versions does not become quadratic.
+    """
 
-def _descendant_ids(id: str, lineages: Sequence[VersionLineage]) -> frozenset[str]:
-    """Ids of the Versions that descend from the given one."""
-    children: dict[str, list[str]] = {}
-    for lineage in lineages:
+    def __init__(self, lineages: Iterable[VersionLineage]) -> None:
+        """lineages: all Versions, also those that are added later."""
+        self._newest_first = sorted(lineages, key=_SORT_KEYS["manual"], reverse=True)
+        self._rank_by_id = {lineage.id: rank for rank, lineage in enumerate(self._newest_first)}
+        self._leaf_ranks: list[int] = []  # a heap; members that have got children are dropped when they are read
+        self._parent_ids: set[str] = set()
+        self._ancestor_by_id: dict[str, str] = {}  # any ancestor, the farther the better
+        for lineage in self._newest_first:
+            self._link(lineage)
+
+    def add(self, lineage: VersionLineage) -> None:
+        """Makes a Version, which has an ancestor now, a candidate for the newest."""
+        self._link(lineage)
+        heappush(self._leaf_ranks, self._rank_by_id[lineage.id])
         if lineage.ancestor is not None and not lineage.is_root:
-            children.setdefault(lineage.ancestor, []).append(lineage.id)
-    descendant_ids, pending_ids = set[str](), [id]
-    while pending_ids:
-        for child in children.get(pending_ids.pop(), ()):
-            if child not in descendant_ids:
-                descendant_ids.add(child)
-                pending_ids.append(child)
-    return frozenset(descendant_ids)
+            self._parent_ids.add(lineage.ancestor)
+
+    def descends(self, id: str, ancestor: str) -> bool:
+        """Whether a Version descends from one whose ancestor is not assigned yet."""
+        return self._first_ancestor(id) == ancestor
+
+    def newest_outside(self, ancestor: str) -> str | None:
+        """The id of the newest Version, except descendants of one whose ancestor is not assigned yet."""
+        skipped: list[int] = []
+        newest = None
+        while self._leaf_ranks and newest is None:
+            rank = heappop(self._leaf_ranks)
+            id = self._newest_first[rank].id
+            if id not in self._parent_ids:
+                skipped.append(rank)
+                newest = None if self.descends(id, ancestor) else id
+        for rank in skipped:
+            heappush(self._leaf_ranks, rank)
+        return newest
+
+    def _link(self, lineage: VersionLineage) -> None:
+        """Records the ancestor of a Version. A link that would close a cycle is left out."""
+        if lineage.id not in self._ancestor_by_id and lineage.ancestor is not None:
+            first_id = self._first_ancestor(lineage.ancestor)
+            if first_id != lineage.id:
+                self._ancestor_by_id[lineage.id] = first_id
+
+    def _first_ancestor(self, id: str) -> str:
+        """The Version at the end of the known ancestors."""
+        path: list[str] = []
+        while id in self._ancestor_by_id:
+            path.append(id)
+            id = self._ancestor_by_id[id]
+        self._ancestor_by_id.update(dict.fromkeys(path, id))
+        return id
 
 
 def _semver_order(lineage: VersionLineage) -> Any:

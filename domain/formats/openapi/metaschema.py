@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -24,9 +25,16 @@ VALIDATORS: Final[Mapping[str, Any]] = {
 }
 
 
+#: From this version on, schemas are JSON Schema of this draft, unless a document names another dialect.
+_JSON_SCHEMA_VERSIONS: Final = ("3.1", "3.2")
+_JSON_SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
+_DIALECT: Final = re.compile(rf"{re.escape(_JSON_SCHEMA)}#?|https://spec\.openapis\.org/oas/3\.[12]/dialect/.*")
+
+
 def metaschema_error(version: str, document: Any) -> Any:
     """The first error of a document against the meta-schema of a version; None where it is valid."""
-    error = next(_schema_validator(version).iter_errors(document), None)
+    checks_schemas = version in _JSON_SCHEMA_VERSIONS and not _names_other_dialect(document)
+    error = next(_schema_validator(version, checks_schemas).iter_errors(document), None)
     return None if error is None else _innermost_error(error)
 
 
@@ -61,7 +69,27 @@ def _innermost_error(error: Any) -> Any:
     )
 
 
+def _names_other_dialect(document: Any) -> bool:
+    """Whether a document or a part of it names a dialect of JSON Schema that is not the usual one."""
+    pending = [document]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            dialects = (value.get("jsonSchemaDialect"), value.get("$schema"))
+            if any(isinstance(dialect, str) and not _DIALECT.fullmatch(dialect) for dialect in dialects):
+                return True
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return False
+
+
 @lru_cache(maxsize=8)
-def _schema_validator(version: str) -> Any:
+def _schema_validator(version: str, checks_schemas: bool) -> Any:
+    """checks_schemas: whether the schemas in a document are checked by their own meta-schema as well."""
     schema = VALIDATORS[version].schema_validator.schema
+    if checks_schemas:
+        # The meta-schema leaves the dialect open: any object is a schema to it. All schemas refer to this anchor.
+        schema_object = {"$dynamicAnchor": "meta", "$ref": _JSON_SCHEMA}
+        schema = {**schema, "$defs": {**schema["$defs"], "schema": schema_object}}
     return jsonschema_rs.validator_cls_for(schema)(schema)

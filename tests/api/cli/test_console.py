@@ -305,6 +305,23 @@ def test_a_store_out_of_reach_is_code_3(annals: Annals, folder: Path, verb: tupl
     assert not (folder / "missing.db").exists()
 
 
+@pytest.mark.parametrize("verb", [("import", "m.json"), ("serve", "--port", "0"), ("log", "tail"), ("rebuild",)])
+def test_a_missing_folder_is_named(annals: Annals, folder: Path, verb: tuple[str, ...]) -> None:
+    write_file(folder, "m.json", {})
+    relative = annals(*verb, "--database", "sqlite:///var/lib/annals.db")
+    assert (relative.code, relative.err) == (
+        3,
+        f"annals: there is no folder {folder / 'var/lib'} for the store var/lib/annals.db; create it, or correct "
+        "ANNALS_DATABASE or --database. An absolute path has four slashes, as in sqlite:////var/lib/annals.db.\n",
+    )
+    absolute = annals(*verb, "--database", f"sqlite:///{folder}/none/annals.db")
+    assert (absolute.code, absolute.err) == (
+        3,
+        f"annals: there is no folder {folder}/none for the store {folder}/none/annals.db; create it, or correct "
+        "ANNALS_DATABASE or --database.\n",
+    )
+
+
 def test_help_names_the_exit_codes(annals: Annals) -> None:
     for verb in ((), ("serve",), ("import",), ("export",), ("log",), ("rebuild",), ("config",)):
         ended = annals(*verb, "--help")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import thread_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +109,45 @@ def test_circles_are_found() -> None:
     # ancestor_circular_reference: also a cycle that a line leads into
     assert set(find_cycle([line("a", "b"), line("b", "c"), line("c", "b")]) or ()) == {"b", "c"}
     assert find_cycle([line("a", "a"), line("b", "a")]) is None
+
+
+MIXED = st.lists(st.tuples(IDS, st.none() | IDS, st.integers(2020, 2023)), unique_by=lambda one: one[0], min_size=1)
+
+
+@given(MIXED, st.integers(0, 3))
+def test_stated_and_unstated_ancestors_at_once(made: list[tuple[str, str | None, int]], stored: int) -> None:
+    # ENT-100: an unstated ancestor is the newest Version that does not descend from the new one
+    before = assign_ancestors("manual", [line(id, ancestor or id, year) for id, ancestor, year in made[:stored]], [])
+    added = [line(id, ancestor, year) for id, ancestor, year in made[stored:]]
+    assigned = assign_ancestors("manual", before, added)
+    known = {one.id: one.ancestor for one in (*before, *added) if one.ancestor is not None}
+    candidates, latest = list(before), None
+    for one in sorted(added, key=lambda one: one.id):
+        if one.ancestor is None:
+            left = [other for other in candidates if not descends(other.id, one.id, known)]
+            newest = latest if latest and latest in left else newest_version("manual", left) if left else one
+            known[one.id] = newest.id
+            latest = one = one._replace(ancestor=newest.id)
+        else:
+            latest = None
+        candidates.append(one)
+    assert assigned == candidates or find_cycle(candidates)
+
+
+def descends(id: str, ancestor: str, known: dict[str, str]) -> bool:
+    """Whether a Version descends from another one, by the known ancestors."""
+    for _ in known:
+        id = known.get(id, id)
+    return id == ancestor
+
+
+@pytest.mark.parametrize("step", [-7, 1])
+def test_thousands_come_at_once(step: int) -> None:
+    # ENT-100: if each step read all Versions before it, 20,000 would take minutes
+    ids = [f"v{n:05}" for n in range(20_000)]
+    lines = [
+        line(id, ids[min(max(n + step, 0), len(ids) - 1)] if n % 2 else None, 2020 + n % 9) for n, id in enumerate(ids)
+    ]
+    started = thread_time()
+    assert len(assign_ancestors("manual", [], lines)) == len(ids)
+    assert thread_time() - started < 5
