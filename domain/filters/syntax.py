@@ -53,7 +53,7 @@ class FilterValue:
         return len(self.pieces) > 1
 
     def matches_text(self, text: str) -> bool:
-        """Whether the pattern matches the `text_sort_key` of a value.
+        """Whether the pattern matches the `fold_text` of a value.
 
         Each piece is matched at its first occurrence. A regular expression would try all occurrences, which takes
         forever where a long value has many.

@@ -26,6 +26,9 @@ KEY_LIMIT: Final = 128
 #: The last byte of a value that was cut. It is in no UTF-8.
 CUT: Final = b"\xff"
 
+#: The last byte of the value of a timestamp, and of few other texts.
+TIMESTAMP_END: Final = b"!"
+
 EMPTY_VALUE: Final = b""
 NUMBER: Final = b"\1"
 BOOLEAN: Final = b"\2"

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from annals.domain.filters import FilterExpression, FilterValue, Operator, Sort
-from annals.domain.filters.comparison import compare_numbers, text_sort_key
+from annals.domain.filters.comparison import compare_numbers, fold_text, text_sort_key
 from annals.domain.values import json_text
 from annals.domain.values.dot_path import PathWildcard, Step, find
 from annals.projections.entities.index_values import EMPTY_VALUE, scalar_value
@@ -83,7 +83,7 @@ def _is_match(expression: FilterExpression, value: Any) -> bool:
     if operator is Operator.PRESENT:
         return True
     if filter_value.has_wildcards:
-        return isinstance(value, str) and filter_value.matches_text(text_sort_key(value))
+        return isinstance(value, str) and filter_value.matches_text(fold_text(value))
     sign = _compare(value, filter_value)
     return sign is not None and sign in operator.value
 

@@ -17,6 +17,7 @@ from annals.projections.entities.index_values import (
     KEY_LIMIT,
     NUMBER,
     TEXT,
+    TIMESTAMP_END,
     TRUE_VALUE,
     is_cut,
     number_value,
@@ -31,6 +32,13 @@ COMPARISONS: Final = {
     Operator.MORE: ">",
     Operator.AT_LEAST: ">=",
 }
+
+
+#: The characters of folded timestamps and of their values in the index, and the length of both up to the seconds.
+_TIMESTAMP_CHARACTERS: Final = frozenset("0123456789-:t.z!")
+_EARLY_SEPARATORS: Final = frozenset("-:t")
+_END_CHARACTERS: Final = frozenset(".z!")
+_SECONDS_LENGTH: Final = len("2030-12-19t06:00:00")
 
 
 class DrivingRank(IntEnum):
@@ -115,16 +123,47 @@ def _after(kind: bytes) -> bytes:
 
 
 def _pattern_conditions(pieces: tuple[str, ...], like_condition: str) -> ValueConditions:
-    """The conditions for a pattern: its prefix is a range; the value decides the rest unless it is cut."""
-    prefix = pieces[0][:KEY_LIMIT]
-    has_prefix = SqlFragment("a.value >= ? AND a.value < ?", (TEXT + prefix.encode(), _prefix_end(prefix)))
-    if not any(pieces[1:]) and len(pieces[0]) <= KEY_LIMIT:
+    """The conditions for a pattern: its prefix is a range; the value in the index decides the rest, with exceptions.
+
+    A value that is cut does not decide, nor does one that may be a timestamp if the pattern tells its notations apart.
+    """
+    prefix, depends_on_notation = pieces[0][:KEY_LIMIT], _depends_on_notation(pieces)
+    has_prefix = _has_prefix(prefix)
+    if not any(pieces[1:]) and len(pieces[0]) <= KEY_LIMIT and not depends_on_notation:
         return ValueConditions(ranges=(has_prefix,), rank=DrivingRank.PREFIX)
-    last_byte = SqlFragment("substr(a.value, length(a.value)) = ?", (CUT,))
+    is_cut_off, may_be_timestamp = _ends_in(CUT), _ends_in(TIMESTAMP_END)
     pattern = TEXT + like_pattern(pieces).encode()
-    is_match = and_(has_prefix, last_byte.wrap("NOT ({})"), SqlFragment(like_condition.format("a.value"), (pattern,)))
+    conditions = [has_prefix, is_cut_off.wrap("NOT ({})"), SqlFragment(like_condition.format("a.value"), (pattern,))]
+    doubtful = and_(has_prefix, is_cut_off)
+    if depends_on_notation:
+        conditions.append(may_be_timestamp.wrap("NOT ({})"))
+        doubtful = or_((doubtful, and_(_has_prefix(prefix[:_SECONDS_LENGTH]), may_be_timestamp)))
     rank = DrivingRank.PREFIX if prefix else DrivingRank.PATTERN
-    return ValueConditions(ranges=(is_match,), doubtful=and_(has_prefix, last_byte), rank=rank)
+    return ValueConditions(ranges=(and_(*conditions),), doubtful=doubtful, rank=rank)
+
+
+def _depends_on_notation(pieces: tuple[str, ...]) -> bool:
+    """Whether a pattern may match a timestamp, but not its value in the index, or the other way round.
+
+    The value has another end than the timestamp, and a fraction without trailing zeros. Up to the seconds they agree.
+    """
+    first, *middle, last = pieces
+    if not _TIMESTAMP_CHARACTERS.issuperset("".join(pieces)):
+        return False
+    if len(first) > _SECONDS_LENGTH:
+        return True
+    if last:
+        return last[-1] in _END_CHARACTERS
+    # A piece with one of the separators before the seconds lies before their end, unless it has one that follows.
+    return any(piece and not (_EARLY_SEPARATORS & set(piece) and not _END_CHARACTERS & set(piece)) for piece in middle)
+
+
+def _has_prefix(prefix: str) -> SqlFragment:
+    return SqlFragment("a.value >= ? AND a.value < ?", (TEXT + prefix.encode(), _prefix_end(prefix)))
+
+
+def _ends_in(byte: bytes) -> SqlFragment:
+    return SqlFragment("substr(a.value, length(a.value)) = ?", (byte,))
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ The expected results come from the rule itself, which is applied to all entities
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -109,6 +110,7 @@ texts = st.one_of(
         [*TEXTS, *map(str, NUMBERS), *TIMES, "false", "9007199254740993", "/dirs/x", "http://h/dirs/X"]
     ).map(lambda text: text.replace("*", "\\*")),
     st.sampled_from(["*", "a*", "*b", "*long x", "long *", "*s*", "*\\**", "/dirs/x*", "*k*", LONG + "*"]),
+    st.sampled_from(["*Z", "*.50Z", "2025-*", "2025-01-01T00:00:00*", "2025-01-01T00:00:00.5*", "*0*", "*-01T*", "*!"]),
 )
 steps = st.sampled_from(["", "files.", "notes.", "files.versions.", "files.meta."])
 
@@ -199,6 +201,44 @@ def test_values_of_other_kinds_are_not_in_a_range(registry: Registry, asked: str
         selection = view.selection("/dirs", filter, BASE)
         found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
         assert [row.xid for row in found] == expected(filter, all_rows(view))
+
+
+DATED = (*TIMES, "2025-01-01T00:00:00.Z", "2025-01-01T00:00:00.100Z", "2025-01-01T00:00:00!", "2025-01-01T00:00:00z0")
+PATTERNS = (
+    *(
+        "*Z",
+        "*z",
+        "*0Z",
+        "*00Z",
+        "*.5Z",
+        "*.50Z",
+        "*.Z",
+        "*!",
+        "*:00!",
+        "*0",
+        "*z*",
+        "*.*",
+        "*.5*",
+        "*50*",
+        "*0*",
+        "*1*",
+    ),
+    *("2025*", "2025-01-01T00:00:00*", "2025-01-01T00:00:00Z*", "2025-01-01T00:00:00.*", "2025-01-01T00:00:00!*"),
+    *("2025-01-01T00:00:00.50*", "2025-01-01T00:00:00.1*", "2025-01-01T00:00:00.10*", "*-01T*", "*:00.5*", "2*5*Z"),
+    *("*T00*.50*", "*T00**", "2025-*-01T00:00:00Z", "*2025-01-01T00:00:00Z", "*:00.10*z", "*a*"),
+)
+
+
+@pytest.mark.parametrize("asked", PATTERNS)
+def test_patterns_match_timestamps_as_they_are_written(registry: Registry, asked: str) -> None:
+    # FLAG-14: although they compare by their instants, and the index has neither their Z nor zeros at their end
+    pattern = re.compile(".*".join(map(re.escape, asked.casefold().split("*"))))
+    wanted = [f"/dirs/d{n}" for n, text in enumerate(DATED) if pattern.fullmatch(text.casefold())]
+    filter = parse_filter([[f"p={asked}"]], PathScope("dirs"), MODEL)
+    with with_contents(registry, {f"/dirs/d{n}": {"id": f"d{n}", "p": text} for n, text in enumerate(DATED)}) as view:
+        selection = view.selection("/dirs", filter, BASE)
+        found = selection.rows(selection.state, ("dirs",), selection.low, selection.high)
+        assert [row.xid for row in found] == wanted == expected(filter, all_rows(view))
 
 
 @pytest.mark.parametrize("length", [1, 128, 129])
