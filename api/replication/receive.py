@@ -19,6 +19,7 @@ from annals.api.http.response import Response
 from annals.api.replication.representations import LinkApiContext, find_link
 from annals.domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
 from annals.domain.errors.problems import BadRequest
+from annals.domain.values.line_buffer import LineBuffer
 from annals.projections.replication.log.log_lines import BrokenFeed
 
 #: Number of pushes that are received at the same time; others wait.
@@ -79,16 +80,15 @@ class _RequestBody:
 
         Raises: ClientDisconnect if the body breaks off or the request was given up; BodyTooLarge.
         """
-        incomplete_line = b""
+        incomplete_line = LineBuffer()
         has_more = True
         while has_more:
             message = self._receive_message()
-            *complete_lines, incomplete_line = (incomplete_line + message.get("body", b"")).split(b"\n")
-            yield from complete_lines
+            yield from incomplete_line.add(message.get("body", b""))
             if len(incomplete_line) > _MAX_LINE_BYTES:
                 raise BodyTooLarge(max_size=_MAX_LINE_BYTES)
             has_more = message.get("more_body", False)
-        yield incomplete_line
+        yield incomplete_line.end()
 
     def end(self) -> None:
         """Stops reading: the request is over."""

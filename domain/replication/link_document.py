@@ -27,6 +27,7 @@ from annals.domain.subscriptions.member_types import (
     parse_members,
     parse_object,
 )
+from annals.domain.subscriptions.sink_uris import is_loopback_host
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json
 
@@ -64,14 +65,14 @@ def parse_link(body: Any) -> LinkDocument:
     dialect, mode = str(members["dialect"]), str(members["mode"])
     if mode not in MODES[dialect]:
         raise root.child("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
-    _check_url(str(members["url"]), dialect, root.child("url"))
+    _check_url(str(members["url"]), dialect, "credential" in members, root.child("url"))
     _check_scope(members, root)
     members.setdefault("interval", _DEFAULT_INTERVALS.get(mode, 60))
     secrets = _take_secrets(members)
     return LinkDocument({name: members[name] for name in PROPERTIES if name in members}, secrets)
 
 
-def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
+def _check_url(url: str, dialect: str, has_credential: bool, place: ErrorPlace) -> None:
     if dialect == KAFKA:
         if not _TOPIC_URL.match(url):
             raise place.error("value", "kafka://<host>:<port>/<topic> is needed, or ssl:// for TLS")
@@ -83,6 +84,8 @@ def _check_url(url: str, dialect: str, place: ErrorPlace) -> None:
         is_valid = False
     if not is_valid or url_parts.query or url_parts.fragment or url_parts.username is not None:
         raise place.error("value", "an absolute http or https URL is needed, without user, query and fragment")
+    if has_credential and url_parts.scheme == "http" and not is_loopback_host(str(url_parts.hostname)):
+        raise place.error("plaintext", "credentials are sent over TLS only: use https")
 
 
 def _check_scope(members: dict[str, Any], root: ErrorPlace) -> None:

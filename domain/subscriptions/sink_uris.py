@@ -77,12 +77,17 @@ class SinkAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether the URI itself shows that its hosts are on the local machine."""
-        return all(_LOOPBACK_HOST.match(host) for host, _ in self.servers)
+        return all(is_loopback_host(host) for host, _ in self.servers)
 
     @property
     def secret_binding(self) -> tuple[object, ...]:
         """The destination: a stored secret may only be sent to an equal one (SUB-304)."""
         return self.scheme, tuple((host.lower(), port) for host, port in self.servers)
+
+
+def is_loopback_host(host: str) -> bool:
+    """Whether a host name itself shows that it is the local machine."""
+    return _LOOPBACK_HOST.match(host) is not None
 
 
 def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:

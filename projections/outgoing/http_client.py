@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 import httpcore
 
@@ -20,7 +20,7 @@ from annals.domain.errors.http_errors import InvalidSubscription
 from annals.domain.subscriptions.error_places import ErrorPlace
 from annals.domain.subscriptions.sink_uris import HTTP, SinkAddress, parse_sink
 from annals.projections.outgoing import certificates
-from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.projections.outgoing.resolver import ADDRESS_SECONDS, ForbiddenAddress, Resolver, addresses_of
 
 #: The maximum bytes read of a response, and the maximum seconds for its body after its status has arrived.
 MAX_BODY_BYTES: Final = 64 * 1024
@@ -28,8 +28,6 @@ BODY_SECONDS: Final = 5.0
 #: The maximum connections of a client, and the seconds that idle ones stay open.
 MAX_CONNECTIONS: Final = 32
 IDLE_SECONDS: Final = 30.0
-#: Seconds for one of several addresses of a host, before the next is tried.
-ADDRESS_SECONDS: Final = 5.0
 USER_AGENT: Final = "Annals"
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -234,14 +232,6 @@ def _root_cause(error: BaseException) -> BaseException:
     return error
 
 
-@runtime_checkable
-class MultiAddressResolver(Protocol):
-    """A resolver that returns all checked addresses of a host, best first."""
-
-    async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Raises: as `resolver.Resolver` does."""
-
-
 class _CheckedBackend(httpcore.AsyncNetworkBackend):
     """Connects to the addresses from a resolver. TLS and requests still use the names of the URI."""
 
@@ -258,18 +248,13 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Raises: ForbiddenAddress, OSError."""
-        addresses = await self._addresses(host, port)
+        addresses = await addresses_of(self._resolver, host, port)
         if self._requires_loopback and not all(ip_address(address).is_loopback for address in addresses):
             raise ForbiddenAddress("credentials are sent over TLS only")
         for address in addresses[:-1]:
             with suppress(OSError):
                 return await self._connect(address, port, ADDRESS_SECONDS)
         return await self._connect(addresses[-1], port, None)
-
-    async def _addresses(self, host: str, port: int) -> Sequence[str]:
-        if isinstance(self._resolver, MultiAddressResolver):
-            return await self._resolver.addresses(host, port)
-        return [await self._resolver.resolve(host, port)]
 
     async def _connect(self, address: str, port: int, seconds: float | None) -> httpcore.AsyncNetworkStream:
         try:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from annals.domain.values.line_buffer import LineBuffer
 from annals.projections.log.table_rows import LogTableRow
 from annals.spark_projections.log_schema import LogHead
 
@@ -137,10 +138,9 @@ def _next_position(response: httpx.Response) -> int:
 
 def _lines(response: httpx.Response) -> Iterator[bytes]:
     """Whole lines. Only a line feed ends a line here; httpx would also split lines inside of texts."""
-    remaining = b""
+    incomplete_line = LineBuffer()
     for chunk in response.iter_bytes():
-        *lines, remaining = (remaining + chunk).split(b"\n")
-        yield from lines
+        yield from incomplete_line.add(chunk)
 
 
 def _parse_rows(lines: Iterator[bytes]) -> Iterator[LogTableRow]:

@@ -25,6 +25,8 @@ from annals.projections.replication.remote.remote_client import RemoteClient, Re
 
 #: Largest number of events in a batch, unless one interaction has more.
 PIECE_EVENTS: Final = 5000
+#: Largest part of an upload that is sent at once: each part that has been sent shows that the upload makes progress.
+PART_BYTES: Final = 1 << 20
 #: Seconds between checks for commits of other processes.
 POLL_SECONDS: Final = 0.5
 _NDJSON_HEADERS: Final = {"content-type": "application/x-ndjson"}
@@ -95,7 +97,9 @@ class LogPush:
         for interaction, rows in interactions(self._log, after, end):
             tree_rows = (row for row in rows if not xids.is_outside_tree(row.stream))
             for _, items in log_lines(interaction, tree_rows, self._document):
-                yield b"".join(item.data + b"\n" for item in items)
+                lines = b"".join(item.data + b"\n" for item in items)
+                for start in range(0, len(lines), PART_BYTES):
+                    yield lines[start : start + PART_BYTES]
 
     def _log(self) -> Log:
         return self._context.readers.quick_view().log

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from annals.domain.values.line_buffer import LineBuffer
+
 if TYPE_CHECKING:
     import httpx  # takes long, and only links need it
 
@@ -47,16 +49,11 @@ def read_lines(response: httpx.Response) -> Iterator[bytes | None]:
 
     Raises: ResponseTooLarge, httpx.HTTPError.
     """
-    unfinished_line = bytearray()
+    unfinished_line = LineBuffer()
     for chunk in response.iter_bytes():
-        *complete_lines, line_start = chunk.split(b"\n")
-        if complete_lines:
-            yield bytes(unfinished_line + complete_lines[0])
-            yield from complete_lines[1:]
-            unfinished_line = bytearray()
-        unfinished_line += line_start
+        yield from unfinished_line.add(chunk)
         if len(unfinished_line) > MAX_LINE_BYTES:
             raise ResponseTooLarge(f"a line of its answer has more than {MAX_LINE_BYTES} bytes")
         yield None
     if unfinished_line:
-        yield bytes(unfinished_line)
+        yield unfinished_line.end()

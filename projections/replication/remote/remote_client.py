@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from annals.projections.outgoing.resolver import Resolver
@@ -55,7 +56,7 @@ class RemoteClient:
     """A client for a registry, by the URL of its root or of one of its legacy APIs; `close` it.
 
     resolver: decides which addresses may be connected to.
-    credential: the public members of a link's credential and its secret values.
+    credential: the public members of a link's credential and its secret values; without TLS it stays on the machine.
     """
 
     def __init__(self, url: str, resolver: Resolver, credential: Mapping[str, Any] | None = None) -> None:
@@ -68,7 +69,7 @@ class RemoteClient:
             auth=_basic_auth(credential),
             headers=_credential_headers(credential),
             timeout=httpx.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
-            transport=guarded_transport(resolver),
+            transport=guarded_transport(resolver, bool(credential) and urlsplit(url).scheme == "http"),
         )
         self._sockets: WeakSet[socket.socket] = WeakSet()
 

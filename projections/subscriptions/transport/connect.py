@@ -12,13 +12,14 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
 from annals.domain.subscriptions.error_places import ErrorPlace
 from annals.domain.subscriptions.sink_uris import SinkAddress, parse_sink
 from annals.projections.outgoing import certificates
-from annals.projections.outgoing.resolver import ForbiddenAddress, Resolver
+from annals.projections.outgoing.resolver import ADDRESS_SECONDS, ForbiddenAddress, Resolver, addresses_of
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome, SinkTarget
 
 T = TypeVar("T")
@@ -38,8 +39,15 @@ class SinkRefused(Exception):
 
 
 async def dial(host: str, port: int, resolver: Resolver) -> socket.socket:
-    """A connection to the one address that the resolver returns. Raises: ForbiddenAddress, OSError."""
-    address = await resolver.resolve(host, port)
+    """A connection to the first address of a host that answers. Raises: ForbiddenAddress, OSError."""
+    addresses = await addresses_of(resolver, host, port)
+    for address in addresses[:-1]:
+        with suppress(OSError):
+            return await asyncio.wait_for(_connect(address, port), ADDRESS_SECONDS)
+    return await _connect(addresses[-1], port)
+
+
+async def _connect(address: str, port: int) -> socket.socket:
     connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         connection.setblocking(False)

@@ -117,6 +117,7 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("value", "/url", {"url": "ftp://primary.example"}),
     ("value", "/url", {"url": f"https://user:{MARK}@primary.example"}),
     ("value", "/url", {"url": f"https://primary.example/?token={MARK}"}),
+    ("plaintext", "/url", {"url": "http://primary.example", "credential": {"token": MARK}}),
     ("value", "/url", {"dialect": "kafka"}),
     ("value", "/dialect", {"dialect": "gossip"}),
     ("value", "/mode", {"dialect": "xregistry", "mode": "receive"}),
@@ -132,7 +133,7 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 
 @pytest.mark.parametrize(("code", "pointer", "members"), WRONG)
 def test_invalid_links_are_refused(api: Api, code: str, pointer: str, members: dict[str, Any]) -> None:
-    # LEG-901: the members that a link may have; a refusal names the member, shows no secret and records nothing
+    # LEG-901, SUB-306: the members of a link; a refusal names the member, shows no secret and records nothing
     body = {name: value for name, value in {**BODY, **members}.items() if value is not None}
     answer = api.send("POST", "/-/links", body, **ROOT)
     problem = answer.json()

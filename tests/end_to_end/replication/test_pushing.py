@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.end_to_end.replication.unreliable_proxy import unreliable_proxy
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN, WRITER, Registry, registries, wait_until_equal_logs
 
@@ -105,6 +106,22 @@ def test_a_piece_that_breaks_off_is_taken_in_as_far_as_it_is_whole(tmp_path: Pat
         assert pushed(b, lines(a, there), there).is_success
         wait_until_equal_logs(a, b)
         b.verified()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_large_document_is_pushed_over_a_slow_connection(tmp_path: Path) -> None:
+    """LEG-910: each part that has been sent is progress, so a document may take longer than a stalled push may."""
+    with registries(tmp_path, "a", "b") as (a, b), unreliable_proxy(b.url) as way:
+        with a.client(TOKEN) as client:
+            path, headers = "/schemagroups/g/schemas/s", {"content-type": "text/plain", "xregistry-format": "Text/1"}
+            assert client.put(path, content=b"x" * 32_000_000, headers=headers).is_success
+        way.pause = 0.12  # of 64 KiB: 80 seconds for the document in base64
+        b.link("in", a.url, mode="receive")
+        a.link("out", way.url, mode="push", remote="in")
+        wait_until_equal_logs(a, b, seconds=300)
+        until(lambda: a.status("out")["position"] == a.head()["position"])
+        assert a.status("out")["state"] == "active"
 
 
 def test_a_registry_that_was_written_to_itself_takes_no_other_log_in(tmp_path: Path) -> None:

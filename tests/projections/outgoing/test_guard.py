@@ -14,6 +14,7 @@ import yaml
 from annals.projections.outgoing.destination_guard import DestinationGuard, DestinationRefused
 from annals.projections.outgoing.dns import LookUp
 from annals.projections.outgoing.resolver import ForbiddenAddress
+from annals.projections.subscriptions.transport.connect import dial
 
 CASES: list[dict[str, Any]] = yaml.load(Path(__file__).with_name("guard.yaml").read_text(), yaml.CSafeLoader)
 
@@ -51,6 +52,14 @@ def test_real_names() -> None:
     assert asyncio.run(DestinationGuard("localhost").resolve("LOCALHOST.", 8080)) in ("127.0.0.1", "::1")
     with pytest.raises(OSError):
         asyncio.run(DestinationGuard().resolve(f"{'a' * 64}.invalid", 443))
+
+
+def test_brokers_are_tried_at_each_address() -> None:
+    # SUB-901: for MQTT, AMQP and NATS; the first address does not answer
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        guard = DestinationGuard("broker", look_up=lookup(["127.0.0.9", "127.0.0.1"]))
+        with asyncio.run(dial("broker", server.getsockname()[1], guard)) as connection:
+            assert connection.getpeername() == server.getsockname()
 
 
 def test_a_name_is_looked_up_each_time() -> None:

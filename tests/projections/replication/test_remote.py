@@ -90,6 +90,23 @@ def test_a_name_with_several_addresses_is_tried_at_each() -> None:
         assert remote.request("GET", "/").json() == {}
 
 
+@pytest.mark.parametrize("credential", [{"type": "bearer", "token": "t"}, {"type": "basic", "username": "u"}])
+def test_credentials_without_tls_stay_on_the_machine(credential: dict[str, str]) -> None:
+    """SUB-306, LEG-901: also if a name of another machine is stored already; requests without a credential go there."""
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["192.0.2.1"] if host == "there" else ["127.0.0.1"]
+
+    guard = DestinationGuard("there,here", look_up=look_up)
+    with answering(200, b"{}") as url:
+        there, here = (url.replace("127.0.0.1", name) for name in ("there", "here"))
+        refused = pytest.raises(RemoteError, match="credentials are sent over TLS only")
+        with closing(RemoteClient(there, guard, credential)) as remote, refused:
+            remote.request("GET", "/")
+        with closing(RemoteClient(here, guard, credential)) as remote:
+            assert remote.request("GET", "/").json() == {}
+
+
 @contextmanager
 def sending(content: bytes) -> Iterator[str]:
     """Runs a server that sends these bytes on every connection and keeps it open; yields its URL."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from annals.domain.values.xid import is_outside_tree
+from tests.support.brokers.certificates import CertificateFiles, issue_certificate
 from tests.support.polling import until
 from tests.support.ports import free_port
 from tests.support.registries.client import VERSION, RegistryClient
@@ -51,12 +53,22 @@ class Registry(RegistryClient):
     settings: of its environment; `ANNALS_TOKENS` may be changed between `stop` and `start`.
     """
 
-    def __init__(self, home: Path, database: str | None = None, place: Location = LOCAL, **settings: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        database: str | None = None,
+        place: Location = LOCAL,
+        tls: CertificateFiles | None = None,
+        **settings: str,
+    ) -> None:
+        """tls: with it, the registry is served over TLS, and trusts the authority of its own certificate."""
         home.mkdir(exist_ok=True)
         self.home = home
         self.place = place
         self.port = free_port(place.listens)
-        self.url = f"http://{place.host}:{self.port}"
+        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
+        self.url = f"{self._scheme}://{place.host}:{self.port}"
         self.database = database or f"sqlite:///{home / 'annals.db'}"
         self.settings = {
             "ANNALS_TOKENS": json.dumps(TOKENS),
@@ -65,6 +77,9 @@ class Registry(RegistryClient):
             "ANNALS_SINKS_ALLOW": place.reaches,
             "ANNALS_SINKS_PLAINTEXT": "true",
         } | settings
+        if tls is not None:
+            files = {"ANNALS_TLS_CERT": tls.certificate, "ANNALS_TLS_KEY": tls.key, "ANNALS_SINKS_CA": tls.ca}
+            self.settings |= {name: str(path) for name, path in files.items()}
         self._up = ExitStack()
         self._client = self.client(TOKEN)
 
@@ -96,8 +111,9 @@ class Registry(RegistryClient):
     def client(self, token: str | None) -> httpx.Client:
         """Another client. token: None for an anonymous client."""
         headers = {"authorization": f"Bearer {token}"} if token is not None else {}
-        url = f"http://{self.place.near}:{self.port}"
-        return httpx.Client(base_url=url, headers=headers, timeout=_SECONDS, trust_env=False)
+        url = f"{self._scheme}://{self.place.near}:{self.port}"
+        verify = True if self._tls is None else ssl.create_default_context(cafile=self._tls.ca)
+        return httpx.Client(base_url=url, headers=headers, timeout=_SECONDS, trust_env=False, verify=verify)
 
     def link(self, id: str, url: str, **members: Any) -> dict[str, Any]:
         """Creates or changes a link, by default with an administrator's token. Returns its document."""
@@ -144,10 +160,12 @@ def registries(
 
     places: by name, for those that do not run next to the tests. databases: URLs by name, for those that are no SQLite.
     """
+    hosts = {host for place in (places or {}).values() for host in (place.host, place.near)} - {_LOOPBACK}
+    tls = issue_certificate(home / "certificates", *sorted(hosts)) if hosts else None  # credentials need it
     with ExitStack() as stack:
         found = []
         for name in names:
-            registry = Registry(home / name, databases.get(name), (places or {}).get(name, LOCAL))
+            registry = Registry(home / name, databases.get(name), (places or {}).get(name, LOCAL), tls)
             stack.callback(registry.close)
             registry.start()
             found.append(registry)

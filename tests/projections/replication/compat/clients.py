@@ -161,7 +161,7 @@ def running_registries(
         found = []
         for name in names:
             database = (databases or {}).get(name)
-            registry = Registry(home / name, database, LOCAL, **{"ANNALS_SINKS_PLAINTEXT": "true", **settings})
+            registry = Registry(home / name, database, LOCAL, None, **{"ANNALS_SINKS_PLAINTEXT": "true", **settings})
             stack.callback(registry.close)
             registry.start()
             found.append(Client(registry, api))
