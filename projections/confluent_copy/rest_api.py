@@ -127,7 +127,7 @@ def _retry_after(response: httpx.Response) -> float:
     text = response.headers.get("retry-after", "").strip()
     try:
         seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, TypeError, IndexError, OverflowError):  # the parser of dates raises each of them
         return 0.0
     return min(max(seconds, 0.0), MAX_WAIT)
 

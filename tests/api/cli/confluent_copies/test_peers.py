@@ -195,6 +195,21 @@ def test_a_busy_peer_is_asked_again_after_the_time_that_it_names(annals: Annals,
         assert contents(second) == contents(filled)
 
 
+@pytest.mark.parametrize(
+    "text", ["soon", "²", "Fri, 31 Feb 2026 25:61:00 GMT", "1 Jan 99999999999999999999 0:0 GMT", ","]
+)
+def test_times_that_are_none_are_passed_over(text: str) -> None:
+    """CSR-1002: an answer with such a `Retry-After` is an answer that names no time."""
+    told = iter([GatewayResponse(503, None, {"retry-after": text.encode().decode("latin-1")})])
+    waits = list[float]()
+    with (
+        gateway("http://127.0.0.1:9", lambda request: next(told, GatewayResponse(200, ["a"]))) as peer,
+        closing(HttpApi(peer.url, DestinationGuard("127.0.0.1"), wait=waits.append)) as api,
+    ):
+        assert api.send("GET", "/subjects").body == ["a"]
+    assert waits == [0.0, rest_api.RETRY_SECONDS[0]]
+
+
 ANSWERS: Final = [
     (GatewayResponse(503, {"error_code": 503, "message": "starting"}), "GET /contexts answers 503: starting"),
     (NOT_FOUND, "GET /subjects answers 404"),
