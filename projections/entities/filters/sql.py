@@ -22,6 +22,9 @@ class SqlFragment(NamedTuple):
         return SqlFragment(text.replace("{}", self.text), self.values)
 
 
+#: SQLite nests the operands of OR one in another, and accepts 1000 levels.
+_MAX_OPERANDS: Final = 500
+
 #: Conditions that are true of every row, and of none.
 ALWAYS: Final = SqlFragment("1 = 1")
 NEVER: Final = SqlFragment("1 = 0")
@@ -43,7 +46,11 @@ def and_(*conditions: SqlFragment) -> SqlFragment:
 
 def or_(conditions: Iterable[SqlFragment]) -> SqlFragment:
     """The conditions joined by OR, in parentheses."""
-    return join_fragments(" OR ", conditions).wrap("({})")
+    parts = list(conditions)
+    while len(parts) > _MAX_OPERANDS:
+        groups = (parts[start : start + _MAX_OPERANDS] for start in range(0, len(parts), _MAX_OPERANDS))
+        parts = [join_fragments(" OR ", group).wrap("({})") for group in groups]
+    return join_fragments(" OR ", parts).wrap("({})")
 
 
 def between(column: str, low: str, high: str) -> SqlFragment:

@@ -98,6 +98,14 @@ def test_a_role_for_the_registry_sees_everything(db: Database) -> None:
     assert _selected(db, keys, EVERYTHING.id_keys(db, "k.key", "dirs", "", LAST_ID_KEY)) == set(keys)
 
 
+def test_callers_with_thousands_of_places(db: Database) -> None:
+    # ACC-60, ACC-71: each grant has 100 places at most, and a caller may be in many groups with grants
+    places = frozenset(f"/dirs/d{n}" for n in range(3000))
+    keys = [xids.tree_key(f"/dirs/{id}") for id in ("d0", "d2999", "d3000", "e")]
+    low, high = xids.subtree("/dirs")
+    assert _selected(db, keys, Visibility(places).tree_keys(db, "k.key", low, high)) == set(keys[:2])
+
+
 def _selected(db: Database, keys: list[str], condition: SqlFragment) -> set[str]:
     source = key_list(db, keys)
     rows = db.all(*and_(SqlFragment(f"SELECT k.key FROM {source.text} AS k WHERE 1 = 1", source.values), condition))
