@@ -33,7 +33,7 @@ VERBS: Final = {
         "publish:publish",
         "Publish the log to the topic PREFIX.log and its events to PREFIX.events, until Ctrl-C or SIGTERM.",
     ),
-    "config": Verb("config:config", "Print the settings in force, with passwords hidden."),
+    "config": Verb("config:config", "Print the settings in force, with secrets hidden."),
     "cesql": Verb(
         "cesql:cesql", "Evaluate a CloudEvents SQL expression, and print its value and its first error as JSON."
     ),

@@ -77,10 +77,29 @@ def require_store(settings: Settings) -> Settings:
 
     Raises: StoreError if the file of an SQLite store is missing.
     """
+    require_folder(settings)
+    file = sqlite_file(settings)
+    if file is not None and not file.exists():
+        raise StoreError(f"there is no store at {file}; `annals serve` or `annals import` creates one.")
+    return settings
+
+
+def require_folder(settings: Settings) -> None:
+    """Raises: StoreError if the folder of an SQLite store is missing. Nothing creates it."""
+    file = sqlite_file(settings)
+    if file is None or file.parent.is_dir():
+        return
+    hint = "" if file.is_absolute() else f" An absolute path has four slashes, as in sqlite:////{file}."
+    raise StoreError(
+        f"there is no folder {file.parent.absolute()} for the store {file}; create it, or correct ANNALS_DATABASE or "
+        f"--database.{hint}"
+    )
+
+
+def sqlite_file(settings: Settings) -> Path | None:
+    """The file of an SQLite store, as the settings name it; None for another database."""
     from sqlalchemy.engine import make_url
 
     url = make_url(settings.database)
-    file = url.database
-    if url.get_backend_name() == "sqlite" and file and not file.startswith("file:") and not Path(file).exists():
-        raise StoreError(f"there is no store at {file}; `annals serve` or `annals import` creates one.")
-    return settings
+    is_file = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:")
+    return Path(str(url.database)) if is_file else None

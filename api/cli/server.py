@@ -55,9 +55,9 @@ URL_DIFFERS: Final = (
 
 #: Why a server does not start that all machines could write to, and the ways out.
 NO_AUTHENTICATOR: Final = (
-    "--host {host} lets other machines connect, and without an authenticator anybody may write. Set ANNALS_TOKENS, "
-    "ANNALS_JWT_KEYS, ANNALS_BASIC_FILE, ANNALS_TLS_CLIENTS or ANNALS_OIDC_ISSUER, or use --host 127.0.0.1; --open "
-    "(ANNALS_OPEN=true) serves all the same."
+    "--host {host} lets other machines connect, and without an authenticator anybody may write. Set ANNALS_API_KEYS, "
+    "ANNALS_TOKENS, ANNALS_JWT_KEYS, ANNALS_BASIC_FILE, ANNALS_TLS_CLIENTS or ANNALS_OIDC_ISSUER, or use "
+    "--host 127.0.0.1; --open (ANNALS_OPEN=true) serves all the same."
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 SourceKind = Literal["segments", "postgres", "kafka"]
 
+#: What pip installs for Spark: the same as the extra `spark` of pyproject.toml.
+SPARK_PACKAGES: Final = ("pyspark>=4.0,<4.1", "pyarrow>=18", "pandas>=2.2,<3")
 #: The connectors that each source needs.
 _CONNECTORS: Final = {"annals": (), "segments": (), "postgres": ("postgres",), "kafka": ("kafka",)}
 #: The field of a LogLocation that each source needs, and the option that sets it.
@@ -97,7 +101,8 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         from annals.spark_projections.java import MissingJava
         from annals.spark_projections.session import session
     except ImportError as error:
-        raise UsageError(f"this needs Spark ({error.name} is missing): pip install 'annals[spark]'.") from None
+        command = shlex.join((sys.executable, "-m", "pip", "install", *SPARK_PACKAGES))
+        raise UsageError(f"this needs Spark ({error.name} is missing); install it with: {command}") from None
     has_session = SparkSession.getActiveSession() is not None
     try:
         spark = session(connectors=(*(_CONNECTORS[location.source] if location else ()), *connectors))

@@ -16,7 +16,7 @@ from docs.generate.markdown import code, page, table
 
 _INTRODUCTION: Final = """\
 The value of a setting comes from the first of these that has it: a flag of the command, the environment, the file
-`.env` in the current folder, the default. `annals config` prints the settings in force, with secrets hidden;
+`.env` in the current folder, the default. `annals config` prints the settings in force, with `***` for secrets;
 `annals config --explain` also prints where each value comes from. A variable `ANNALS_...` that is not on this page
 causes a warning at the start."""
 _HEAD: Final = ("Setting", "Type", "Default", "Meaning")

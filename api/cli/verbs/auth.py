@@ -51,8 +51,9 @@ ClientId = Annotated[
 def check(user: User = None, secret_file: SecretFile = None, certificate: Certificate = None) -> None:
     """Print who a request with a credential would be, as JSON, and why; or why it would be refused.
 
-    The command asks for the token or the password, or reads it from a file. It uses the settings of the server, and
-    needs no running server.
+    With --secret-file the command reads the token or the password from a file, and with --certificate it takes a
+    certificate; otherwise it asks for the token or the password. It uses the settings of the server, and needs no
+    running server.
 
     Example: ANNALS_TOKENS=tokens.json annals auth check --secret-file token.txt
     """

@@ -18,9 +18,10 @@ Explain = Annotated[
 
 
 def config(explain: Explain = False, database: Database = None, public_url: PublicUrl = None) -> None:
-    """Print the settings in force, with passwords hidden.
+    """Print the settings in force, with secrets hidden.
 
-    You can save the output as an .env file. The value of a setting comes from the first of these that has it: a flag,
+    The output has the form of an .env file. Secrets, and passwords in URLs, are `***` in it: before you use it as .env,
+    write them in their places. The value of a setting comes from the first of these that has it: a flag,
     the environment, .env in the current folder, the default.
 
     Example: annals config --explain

@@ -23,6 +23,15 @@ grants: Final = typer.Typer(help="Give roles to callers.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a grant.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
+#: The arguments and options that give the members of a document.
+_OPTIONS: Final = {
+    "subject": "SUBJECT",
+    "role": "ROLE",
+    "at": "PLACE",
+    "id": "--id",
+    "expires": "--expires",
+    "note": "--note",
+}
 _COLUMNS: Final = (Column(12, "bold"), Column(24), Column(7), Column(24), Column(20, "dim"), Column())
 
 
@@ -30,6 +39,12 @@ def _open_client(database: str | None) -> AbstractContextManager[SurfaceClient]:
     from annals.api.cli.access_client import open_grant_client  # late, because the help does not need the registry
 
     return open_grant_client(require_store(load_settings(database=database)))
+
+
+def _options_named() -> AbstractContextManager[None]:
+    from annals.api.cli.document_options import options_named
+
+    return options_named(_OPTIONS)
 
 
 @grants.command()
@@ -47,7 +62,7 @@ def add(
     Example: annals grants add claim:payments writer "/schemagroups/pay-*"
     """
     document = {"id": id, "subject": subject, "role": role, "at": at, "expires": expires, "note": note}
-    with _open_client(database) as client:
+    with _open_client(database) as client, _options_named():
         created = client.request(
             "POST", COLLECTION, {name: value for name, value in document.items() if value is not None}
         )

@@ -24,6 +24,15 @@ keys: Final = typer.Typer(help="Manage API keys.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a key.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
+#: The options and the argument that give the members of a document.
+_OPTIONS: Final = {
+    "name": "NAME",
+    "role": "--role",
+    "groups": "--group",
+    "expires": "--expires",
+    "description": "--description",
+    "grace": "--grace",
+}
 _COLUMNS: Final = (Column(12, "bold"), Column(16), Column(20, "dim"), Column(20, "dim"), Column())
 
 
@@ -31,6 +40,12 @@ def _open_client(database: str | None) -> AbstractContextManager[SurfaceClient]:
     from annals.api.cli.access_client import open_key_client  # late, because the help does not need the registry
 
     return open_key_client(require_store(load_settings(database=database)))
+
+
+def _options_named() -> AbstractContextManager[None]:
+    from annals.api.cli.document_options import options_named
+
+    return options_named(_OPTIONS)
 
 
 @keys.command()
@@ -50,6 +65,8 @@ def add(
 
     Example: annals keys add ci --group /schemagroups/pay-*=writer
     """
+    if role is None and not groups:
+        raise UsageError("a key needs a role: --role for the whole registry, or --group for a Group.")
     document = {
         "name": name,
         "role": role,
@@ -57,7 +74,7 @@ def add(
         "expires": expires,
         "description": description,
     }
-    with _open_client(database) as client:
+    with _open_client(database) as client, _options_named():
         key = client.request("POST", COLLECTION, {name: value for name, value in document.items() if value is not None})
     typer.echo(key["key"])
 
@@ -86,7 +103,7 @@ def rotate(
 
     Example: annals keys rotate k7m2q9w4x8yz --grace 3600
     """
-    with _open_client(database) as client:
+    with _open_client(database) as client, _options_named():
         typer.echo(client.request("POST", f"{COLLECTION}/{id}/actions/rotate", {"grace": grace})["key"])
 
 

@@ -75,13 +75,15 @@ def add(
     secret_file: Annotated[
         Path | None, typer.Option("--secret-file", help="File with the token or the password; - reads standard input.")
     ] = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for the token or the password.")] = False,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask for the secret, if neither a file nor a setting has it.")
+    ] = False,
     database: Database = None,
 ) -> None:
     """Create a link, and print its id. A running server finds the link in the store.
 
-    The command asks for the token or the password of the other registry, or reads it from a file or from
-    ANNALS_LINK_SECRET.
+    The token or the password for the other registry is read from the file of --secret-file, else from
+    ANNALS_LINK_SECRET. Without both, --ask and --username make the command ask for it.
 
     Example: annals replicate add primary https://registry.example.com --secret-file token.txt
     """

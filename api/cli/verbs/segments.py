@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -138,7 +140,8 @@ def require_segments() -> None:
     try:
         import_module("annals.projections.segments.folder")
     except ImportError as error:
-        raise UsageError(f"{error}; segments need more packages: pip install 'annals[segments]'.") from None
+        command = shlex.join((sys.executable, "-m", "pip", "install", "pyarrow"))
+        raise UsageError(f"{error}; segments and archives need pyarrow; install it with: {command}") from None
 
 
 @contextmanager

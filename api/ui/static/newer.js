@@ -61,7 +61,8 @@ function announce() {
   announcing = undefined;
   const shown = counter() ?? addStatus();
   // Screen readers announce what changes in a status, and not always a status that is itself new.
-  setTimeout(() => { shown.textContent = `${changes}${isFull ? " or more" : ""} newer changes`; }, 100);
+  const noun = changes === 1 && !isFull ? "change" : "changes";
+  setTimeout(() => { shown.textContent = `${changes}${isFull ? " or more" : ""} newer ${noun}`; }, 100);
 }
 
 function counter() {

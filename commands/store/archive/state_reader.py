@@ -95,5 +95,6 @@ def archive_files(segment: ArchivedSegment) -> ArchiveFiles:
         # Late, because most stores have no archive, and pyarrow takes long to import.
         from annals.commands.store.archive.archive_files import ARCHIVE_FILES
     except ImportError as error:
-        raise segment.unavailable(f"{error}; install it with pip install 'annals[segments]'") from None
+        # Without the path of the interpreter, because clients get this text.
+        raise segment.unavailable(f"{error}; install pyarrow in the Python environment of Annals") from None
     return ARCHIVE_FILES
