@@ -58,8 +58,10 @@ def subject_xid(request: Request) -> str:
     """
     segments = request.segments[_PREFIX_SEGMENTS:]
     check_caller(replace(request, segments=segments))
+    if not all(map(xids.ID.match, segments)):
+        raise problems.NotFound(request.path)
     xid = xid_of(segments)
-    if not all(segments) or (xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller)):
+    if xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller):
         raise problems.NotFound(request.path)
     return xid
 

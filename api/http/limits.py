@@ -16,6 +16,8 @@ from annals.domain.errors.problems import BadRequest, TooLarge
 
 T = TypeVar("T")
 MAX_BODY: Final = 256 << 20
+#: Larger bodies, in bytes, are parsed outside the event loop.
+LARGE_BODY: Final = 1 << 15
 
 
 async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY) -> bytes:
@@ -39,7 +41,10 @@ async def read_body(request: Request, receive: Receive, max_size: int = MAX_BODY
 
 
 def check_unencoded(request: Request) -> None:
-    """Checks that a body has no content coding. Raises: BadRequest."""
+    """Checks that a body has no content coding, and no transfer coding besides chunks. Raises: BadRequest."""
+    transfer = request.header(b"transfer-encoding")
+    if transfer and transfer.strip().lower() != "chunked":
+        raise BadRequest(error_detail=f'the body has the transfer coding "{transfer}"; send it without one')
     coding = request.header(b"content-encoding")
     if coding and coding.strip().lower() != "identity":
         # Stored as received, such bytes would become a document that no reader knows how to decode.

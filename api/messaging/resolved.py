@@ -76,9 +76,11 @@ class ResolvedMessagesRoutes:
         with self._readers.view() as current_view:
             view = snapshot.view(current_view) if snapshot else current_view
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
+            target = locate_messages(request.segments[_PREFIX_SEGMENTS:], definitions)
+            if view.entity(target.xid) is None:
+                raise problems.NotFound(target.xid)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
             conditional.check_conditions(request, tag)
-            target = locate_messages(request.segments[_PREFIX_SEGMENTS:], definitions)
             messages = MessageDefinitions(view, request.caller.can_read)
             if is_message_group(target):
                 document, next_after = resolved_messages(target, view, messages, page)

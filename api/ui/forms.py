@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.types import Receive
@@ -22,6 +23,7 @@ MAX_UPLOAD_BYTES: Final = 32 << 20
 MAX_KEPT_BYTES: Final = 4 << 20
 _MAX_FIELDS: Final = 1000
 _URLENCODED: Final = "application/x-www-form-urlencoded"
+_CHARSETS: Final = (b"utf-8", b"us-ascii")
 _MULTIPART: Final = "multipart/form-data"
 
 
@@ -90,6 +92,8 @@ def _parse_fields(body: bytes) -> dict[str, str]:
 
 
 async def _parse_parts(request: Request, body: bytes) -> Form:
+    _check_charset(request)
+
     async def stream() -> AsyncGenerator[bytes, None]:
         yield body
         yield b""
@@ -109,6 +113,13 @@ async def _parse_parts(request: Request, body: bytes) -> Form:
     }
     await parsed.close()
     return Form(_with_line_feeds(fields), files)
+
+
+def _check_charset(request: Request) -> None:
+    """Refuses forms in other charsets: the parser would use any codec that a client names, some of them quadratic."""
+    _, parameters = parse_options_header(request.header(b"content-type"))
+    if parameters.get(b"charset", b"utf-8").lower() not in _CHARSETS:
+        raise BadRequest(error_detail="the body is not a form in UTF-8 with few fields")
 
 
 def _with_line_feeds(fields: Mapping[str, str]) -> dict[str, str]:

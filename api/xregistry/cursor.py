@@ -50,7 +50,7 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
             backwards is True,
             page_size and _parse_natural(page_size),
         )
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise _foreign_cursor() from None
     if checksum != crc32(request.encode()):
         raise _foreign_cursor()

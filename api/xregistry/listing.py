@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+from urllib.parse import unquote_plus
 
 from annals.api.http.request import Request
 from annals.api.http.response import Headers
@@ -165,4 +166,4 @@ class _CollectionQuery:
 
 
 def _without_paging(query: str) -> list[str]:
-    return [part for part in query.split("&") if part and part.partition("=")[0] not in PAGING_FLAGS]
+    return [part for part in query.split("&") if part and unquote_plus(part.partition("=")[0]) not in PAGING_FLAGS]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from annals.api.http import conditional
+from annals.api.http.limits import LARGE_BODY
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Response
@@ -48,8 +49,7 @@ from annals.projections.entities.view_pool import ViewPool
 from annals.projections.entities.xref import without_resolved, xref_of
 from annals.projections.log.answer_position import note_position
 
-#: Larger bodies (in bytes) are parsed, and responses with more rows are rendered, outside the event loop.
-LARGE_BODY: Final = 1 << 15
+#: Responses with more rows are rendered outside the event loop.
 MANY_ROWS: Final = 50
 
 

@@ -6,6 +6,7 @@ hash are easy to make.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from hashlib import md5, sha256
 from typing import Any, Final, NamedTuple
@@ -32,6 +33,10 @@ def content_identity(type: str, canonical_text: str, extras: Mapping[str, Any]) 
     for part in _guid_parts(extras):
         guid_hash.update(part)
     return ContentIdentity(sha256(dumps(parts)).hexdigest(), guid_text(guid_hash.hexdigest()))
+
+
+#: The form of a guid (CSR-413).
+GUID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def guid_text(digits: str) -> str:

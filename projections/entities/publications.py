@@ -69,6 +69,8 @@ class StoredPublications:
 
     def by_uri(self, family: LegacyApi, uri: str) -> tuple[Publication, EntityRow | None] | None:
         """The Version with a URI of its own, which must be normalised, and its last row if it is retained."""
+        if "\0" in uri:  # PostgreSQL does not even accept the question
+            return None
         values = self._db.one(
             _SELECT_PUBLICATIONS + f"p.uri = ? AND {_IN_RANGE} AND {self._live_condition}",
             (index_key(uri), *_family_range(family), *self._live_parameters),

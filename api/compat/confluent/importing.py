@@ -20,6 +20,7 @@ from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.confluent.checks import ContentCheck, read_content
+from annals.domain.confluent.content import GUID
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.facts import facts_of, number_of
 from annals.domain.confluent.import_commands import (
@@ -287,11 +288,13 @@ def _imported_version(members: Mapping[str, Any]) -> ImportedVersion:
     if not schema.id or not schema.version or schema.version < 1:
         raise SchemaRegistryError(422, "Each version needs a version and an id")
     guid = members.get("guid")
+    if guid is not None and not (isinstance(guid, str) and GUID.fullmatch(guid)):
+        raise SchemaRegistryError(422, "The guid of a version has to be a UUID")
     return ImportedVersion(
         schema.version,
         schema.id,
         replace(schema, id=None, version=None),
-        guid if isinstance(guid, str) else None,
+        guid.lower() if guid else None,
         SOFT_DELETED if members.get("deleted") is True else LIVE,
     )
 

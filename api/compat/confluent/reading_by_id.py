@@ -6,7 +6,7 @@ from annals.api.compat.confluent.reading import ConfluentRead
 from annals.api.compat.confluent.request_params import parse_id
 from annals.api.compat.confluent.responses import text_response
 from annals.api.http.response import Response
-from annals.domain.confluent.content import guid_text
+from annals.domain.confluent.content import GUID, guid_text
 from annals.domain.confluent.errors import schema_not_found
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, Subject, parse_subject, sort_key
@@ -112,4 +112,8 @@ def _rows_of_context(read: ConfluentRead, rows: list[SchemaVersion]) -> list[Sch
 
 
 def _guid(read: ConfluentRead) -> str:
-    return guid_text(read.parts["guid"].lower().replace("-", ""))
+    """Raises: SchemaRegistryError for a text that is no guid, so that no version has it."""
+    guid = guid_text(read.parts["guid"].lower().replace("-", ""))
+    if not GUID.fullmatch(guid):
+        raise schema_not_found(read.parts["guid"])
+    return guid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -17,6 +18,10 @@ from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
 from annals.domain.values.json_text import InvalidJson, loads
 
 _OTHER_TYPES: Final = ("application/octet-stream", "")
+#: Charsets of bodies, as Python names them. Other codecs may take quadratic time, or make texts that are none.
+_CHARSETS: Final = frozenset(
+    ("ascii", "utf-8", "iso8859-1", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
+)
 _LATEST: Final = ("latest", "-1")
 #: The version `latest`.
 LATEST_VERSION: Final = 0
@@ -153,9 +158,12 @@ def _recode(content: bytes, parameters: Sequence[str]) -> bytes:
     if not charset:
         return content
     try:
-        return content.decode(charset.strip().strip('"')).encode()
-    except (LookupError, UnicodeError):
-        raise SchemaRegistryError(400, f"The body is no text in {charset}") from None
+        name = codecs.lookup(charset.strip().strip('"')).name
+        if name in _CHARSETS:
+            return content.decode(name).encode()
+    except (LookupError, UnicodeError, ValueError):
+        pass
+    raise SchemaRegistryError(400, f"The body is no text in {charset}")
 
 
 def _decode(text: str) -> str:

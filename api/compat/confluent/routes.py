@@ -32,6 +32,7 @@ from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter,
 from annals.api.compat.request_params import read_content
 from annals.api.feeds.rights import check_reads_something
 from annals.api.http.browsers.cross_origin import check_form
+from annals.api.http.limits import LARGE_BODY
 from annals.api.http.problem_response import retry_headers
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
@@ -240,7 +241,7 @@ class ConfluentRoutes:
         write, members = route.writes.get(method), route.members if method == "GET" else None
         params = QueryParams(request)
         self._check_flags(params, is_write=write is not None)
-        body = parse_object(request, content) if content is not None else {}
+        body = await _parse_body(request, content) if content is not None else {}
 
         def in_view(view: ConfluentView) -> ConfluentRead:
             read = ConfluentRead(request, parts, context, params, body, view)
@@ -364,3 +365,10 @@ def _decode(segment: str) -> str:
         return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeDecodeError:
         raise status_error(404) from None
+
+
+async def _parse_body(request: Request, content: bytes) -> dict[str, Any]:
+    """The JSON object of a body; a large one is parsed in another thread. Raises: SchemaRegistryError."""
+    if len(content) <= LARGE_BODY:
+        return parse_object(request, content)
+    return await asyncio.to_thread(parse_object, request, content)

@@ -37,6 +37,13 @@ def together(api: Api, path: str, bodies: list[bytes]) -> list[Any]:
     return api.runner.run(post_all())
 
 
+@pytest.mark.parametrize("uri", ["%00", "http://127.0.0.1/%00", "a%00"])
+def test_no_version_has_a_uri_with_nul(api: Api, uri: str) -> None:
+    # LEG-606: also where the database cannot be asked for it
+    for path in (f"{SR}/schema", f"{MC}/messagedefinition"):
+        assert api.send("GET", f"{path}?uri={uri}").status_code in (400, 404)
+
+
 def test_the_same_content_at_once_is_one_version(api: Api) -> None:
     # LEG-534: for schemas; each POST of a message definition creates its own version
     answers = together(api, SCHEMA, [b"a"] * 20)

@@ -97,6 +97,25 @@ def test_headers_that_are_junk(api: Api, headers: dict[str, str]) -> None:
     assert api.send("GET", "/", **headers).status_code in (200, 412, 421)
 
 
+@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip", "identity"])
+def test_transfer_codings(api: Api, coding: str) -> None:
+    # HTTP-10: bytes that would be stored in their coding are refused
+    answer = api.send("PUT", "/dirs/d/files/f", b"\x1f\x8b", transfer_encoding=coding)
+    assert answer.status_code == 400 and "transfer coding" in answer.json()["args"]["error_detail"]
+
+
+@pytest.mark.parametrize("view", ["history", "diff", "hash", "counts", "check", "compare", "resolved", "match"])
+@pytest.mark.parametrize("path", ["dirs%2Fd", "dirs/d%2Ffiles", "%00", "%2F"])
+def test_paths_below_the_views_of_the_server(store_url: str, view: str, path: str) -> None:
+    # HTTP-10, TRAP-3: an encoded slash makes no segment; no database is asked for NUL
+    create(store_url)
+    with serving(store_url) as api:
+        api.done("PUT", "/dirs/d", {"files": {"f": {}}})
+        method = "POST" if view in ("check", "match") else "GET"
+        answer = api.send(method, f"/-/{view}/{path}{'?from=0' if view == 'diff' else ''}", {})
+        assert answer.status_code in (400, 404), answer.text
+
+
 def test_an_answer_that_inlines_too_much(sqlite_url: str) -> None:
     # FLAG-35: a response that is too large is refused before it begins; each collection alone is returned
     create(sqlite_url)

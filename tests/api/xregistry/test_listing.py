@@ -157,6 +157,18 @@ def test_a_cursor_fits_its_request_only(api: Api) -> None:
     assert all(one != other for one, other in pairwise(cursors))
 
 
+def test_a_cursor_that_nests_deeply(api: Api) -> None:
+    # PAG-6
+    for text in ("[" * 900, "[" * 100_000):
+        assert api.send("GET", f"/dirs?cursor={urlsafe_b64encode(text.encode()).decode()}").status_code == 400
+
+
+def test_links_of_pages_with_encoded_flags(api: Api) -> None:
+    # PAG-4, PAG-6: the link states each flag once
+    following = links(api.done("GET", "/dirs?%6Cimit=1&%73ort=name"))["next"]
+    assert api.send("GET", following).status_code == 200
+
+
 @pytest.mark.parametrize("beyond", [1, 1000, 2**61])
 def test_a_cursor_of_a_position_that_is_yet_to_come(api: Api, beyond: int) -> None:
     # PAG-6, FLAG-80: it is from another registry, or from before a restore of this one; the error names the parameter

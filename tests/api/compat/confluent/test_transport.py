@@ -6,11 +6,17 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from threading import get_ident
+from time import thread_time
+from typing import Any
 
 import pytest
 
+from annals.api.compat.confluent import routes
 from annals.api.compat.confluent.own_port import canonical_scope
 from annals.api.compat.confluent.paths import BASE
+from annals.api.compat.confluent.request_params import parse_object
+from annals.api.http.request import Request
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import Api, create, serving
 
@@ -71,6 +77,47 @@ def test_other_media_types_are_refused(api: Api) -> None:
         assert api.send("POST", f"{BASE}/subjects/s/versions", body, content_type=content_type).status_code == 200
     utf16 = json.dumps(INT).encode("utf-16")
     assert api.send("POST", f"{BASE}/subjects/s", utf16, content_type=f"{V1}; charset=utf-16").json()["id"] == 1
+
+
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "unicode_escape", "zlib", "no\0ne", "none"])
+def test_charsets_that_are_refused(api: Api, charset: str) -> None:
+    # CSR-105: some of Python's codecs take quadratic time, or make no texts
+    started = thread_time()
+    answer = api.send("POST", f"{BASE}/subjects/s", b"a" * 300_000, content_type=f"{V1}; charset={charset}")
+    assert (answer.status_code, answer.json()["error_code"]) == (400, 400)
+    assert thread_time() - started < 1
+
+
+def test_guids_have_the_form_of_a_uuid(api: Api) -> None:
+    # CSR-413: another text is not found, and cannot be imported
+    for text in ("%00", "g", "0" * 31, "z" * 32):
+        answer = api.send("GET", f"{BASE}/schemas/guids/{text}")
+        assert (answer.status_code, answer.json()["error_code"]) == (404, 40403)
+    guid = "0A" * 16
+    version = {"subject": "s", "version": 1, "id": 1, "guid": None, **INT}
+    for wrong in ("\0", guid, 5):
+        body = {"source": "x", "subjects": [{"subject": "s", "versions": [{**version, "guid": wrong}], "live": [1]}]}
+        [result] = api.done("POST", f"{BASE}/-/import", body).json()["subjects"]
+        assert result == {"error_code": 422, "message": "The guid of a version has to be a UUID"}, wrong
+    dashed = f"{guid[:8]}-{guid[8:12]}-{guid[12:16]}-{guid[16:20]}-{guid[20:]}"
+    body = {"source": "x", "subjects": [{"subject": "s", "versions": [{**version, "guid": dashed}], "live": [1]}]}
+    api.done("POST", f"{BASE}/-/import", body)
+    assert api.send("GET", f"{BASE}/schemas/guids/{guid}").status_code == 200
+
+
+def test_a_large_body_is_parsed_beside_other_requests(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # CSR-1004: 10 MB of exact numbers take seconds
+    threads = list[int]()
+
+    def parse(request: Request, content: bytes) -> dict[str, Any]:
+        threads.append(get_ident())
+        return parse_object(request, content)
+
+    monkeypatch.setattr(routes, "parse_object", parse)
+    for numbers in (1, 10_000):
+        body = {"source": "x", "subjects": [], "more": [1.5] * numbers}
+        assert api.send("POST", f"{BASE}/-/import?dryrun", body).status_code == 200
+    assert len(set(threads)) == 2
 
 
 def test_bodies_may_be_compressed_and_have_a_limit(store_url: str) -> None:
