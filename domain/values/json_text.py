@@ -92,6 +92,11 @@ def dumps(value: Json) -> bytes:
     return orjson.dumps(value, default=_encode_decimal)
 
 
+def dumps_indented(value: Json) -> str:
+    """JSON for people, in lines of one member each; its numbers are those of `dumps`."""
+    return orjson.dumps(value, default=_encode_decimal, option=orjson.OPT_INDENT_2).decode()
+
+
 def differing_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
     """The names whose values differ as JSON text."""
     return {name for name in before.keys() | after.keys() if dumps(before.get(name)) != dumps(after.get(name))}

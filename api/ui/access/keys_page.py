@@ -73,7 +73,8 @@ async def rotate_page(page: PageContext) -> Response:
         form = MemberForm(_ROTATION_LABELS, sent.fields)
         grace = sent.get("grace").strip()
         try:
-            body = {"grace": int(grace) if grace.isascii() and grace.isdecimal() else grace}
+            is_number = grace.isascii() and grace.isdecimal() and len(grace) < 19
+            body = {"grace": int(grace) if is_number else grace}
             answer = await page.send("POST", f"{_KEYS}/{key['id']}/actions/rotate", body=body)
         except (Forbidden, NotFound):
             raise

@@ -174,4 +174,4 @@ def _write_of_change(shown: EntityForm) -> Write | None:
 
 def _number(text: str) -> int | None:
     """An epoch that the form was loaded with."""
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

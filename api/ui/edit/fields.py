@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from annals.api.ui.registry_model import SERVER_SET, ModelPlace
-from annals.domain.values.json_text import InvalidJson, dumps, loads
+from annals.domain.values.json_text import InvalidJson, dumps, dumps_indented, loads
 
 TEXT: Final = "text"
 NUMBER: Final = "number"
@@ -138,4 +137,4 @@ def _indented(value: Any) -> str:
     text = dumps(value).decode()
     if len(text) <= 60:
         return text
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return dumps_indented(value)

@@ -12,6 +12,7 @@ from annals.api.ui.explore.entity_view import EntityView, find_place, read_entit
 from annals.api.ui.explore.regions import REGIONS
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.rights import may_write
+from annals.domain.errors.problems import NotFound
 
 _ENDPOINTS: Final = "endpoints"
 
@@ -29,6 +30,8 @@ async def explore_page(page: PageContext) -> Response:
     model, place = await find_place(page, page.path_params["xid"])
     if place.is_collection:
         return await collection_page(page, place)
+    if not place.segments:  # the registry has a page of its own
+        raise NotFound("/")
     entity = await read_entity(page, model, place)
     if (chosen := page.params.get("version")) is not None and len(chosen) == 2 and page.has_page("compare/x"):
         return page.redirect(f"compare{place.xid}", left=chosen[0], right=chosen[1])

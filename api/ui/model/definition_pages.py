@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from annals.api.http.response import Headers, Response
 from annals.api.ui.edit.dry_runs import FutureEvents, future_events
 from annals.api.ui.forms import Form, read_upload
-from annals.api.ui.model.text_difference import DifferenceLine, difference_lines
+from annals.api.ui.model.text_difference import TextDifference, difference
 from annals.api.ui.own_api import Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, heading, shown_problem
 from annals.api.ui.rights import may_write
 from annals.domain.errors.http_errors import Forbidden, PreconditionFailed
 from annals.domain.errors.problems import Problem
-from annals.domain.values.json_text import InvalidJson, loads
+from annals.domain.values.json_text import InvalidJson, dumps_indented, loads
 
+#: Limit of a form in bytes. The API takes longer texts.
+MAX_BYTES: Final = 4 << 20
 _PREVIEW: Final = "preview"
 _TEXT: Final = "text"
 _TAG: Final = "tag"
@@ -39,7 +40,7 @@ class DefinitionForm:
     tag: str
     may_save: bool
     alert: ShownProblem | None = None
-    lines: list[DifferenceLine] | None = None
+    difference: TextDifference | None = None
     events: FutureEvents | None = None
     misfits: tuple[str, ...] = ()
 
@@ -60,11 +61,13 @@ async def capabilities_page(page: PageContext) -> Response:
 
 async def _definition_page(page: PageContext, title: str, label: str, path: str) -> Response:
     stored = await page.get(path)
-    text, tag = _indented(stored.json), stored.header("etag") or ""
+    text, tag = dumps_indented(stored.json), stored.header("etag") or ""
     shown = DefinitionForm(title, label, text, tag, await may_write(page, path, "PUT"))
     if page.request.method != "POST":
         return await shown.render(page)
-    form = await read_upload(page.request, page.receive)
+    if not shown.may_save:
+        raise Forbidden(caller=page.caller.name)
+    form = await read_upload(page.request, page.receive, MAX_BYTES)
     if form.kept:  # a sign-in was in between
         return await replace(shown, text=form.kept.get(_TEXT, ""), tag=form.kept.get(_TAG, "")).render(page)
     return await _act(page, path, replace(shown, text=form.get(_TEXT), tag=form.get(_TAG)), text, form)
@@ -74,12 +77,11 @@ async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: str,
     """What a button of the form does. stored: the text of what is stored now."""
     is_preview = form.get("action") == _PREVIEW
     try:
-        body = loads(shown.text.encode())
-        if not is_preview and _indented(body) == stored:
+        body, text = await asyncio.to_thread(_parse, shown.text)
+        if not is_preview and text == stored:
             return page.redirect(page.path, saved="nothing")
         if is_preview:
-            lines = await asyncio.to_thread(difference_lines, stored, _indented(body))
-            shown = replace(shown, lines=lines)
+            shown = replace(shown, difference=await asyncio.to_thread(difference, stored, text))
         answer = await _send(page, path, body, shown, _DRY_RUN if is_preview else None)
         if is_preview:
             return await replace(shown, events=future_events(answer)).render(page)
@@ -93,9 +95,9 @@ async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: str,
         raise
     except PreconditionFailed as problem:
         alert = shown_problem(problem, page.asked)._replace(title=_CHANGED, cure="")
-        lines = await asyncio.to_thread(difference_lines, stored, shown.text)
+        changes = await asyncio.to_thread(difference, stored, shown.text)
         now = (await page.get(path)).header("etag") or ""
-        return await replace(shown, alert=alert, lines=lines, tag=now).render(page, 409, "Conflict")
+        return await replace(shown, alert=alert, difference=changes, tag=now).render(page, 409, "Conflict")
     except Problem as problem:
         alert, misfits = shown_problem(problem, page.asked), _xids(problem.extensions.get("entities"))
         return await replace(shown, alert=alert, misfits=misfits).render(page, problem.status, _title(problem, shown))
@@ -115,5 +117,7 @@ def _title(problem: Problem, shown: DefinitionForm) -> str:
     return heading(problem) if problem.status >= 500 else shown.title
 
 
-def _indented(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _parse(text: str) -> tuple[Any, str]:
+    """The value of a JSON text, and the text as the page shows it. Raises: InvalidJson."""
+    value = loads(text.encode())
+    return value, dumps_indented(value)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from difflib import unified_diff
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+#: Texts with more lines are not compared, because the cost is quadratic; and the most lines of a difference.
+MAX_COMPARED: Final = 20_000
+MAX_SHOWN: Final = 2_000
+_MARKS: Final = {"+": "Added", "-": "Removed", " ": ""}
 
 
 class DifferenceLine(NamedTuple):
@@ -13,10 +18,24 @@ class DifferenceLine(NamedTuple):
     text: str
 
 
-_MARKS = {"+": "Added", "-": "Removed", " ": ""}
+class TextDifference(NamedTuple):
+    """lines: the first ones; empty for equal texts. left_out: how many more there are.
+
+    is_too_long: the texts were not compared.
+    """
+
+    lines: list[DifferenceLine]
+    left_out: int = 0
+    is_too_long: bool = False
 
 
-def difference_lines(before: str, after: str) -> list[DifferenceLine]:
-    """The lines that differ; empty for equal texts. Cost: quadratic in the lines that differ."""
-    lines = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
-    return [DifferenceLine(_MARKS.get(line[:1], "…"), line[1:] if line[:1] in _MARKS else "") for line in lines]
+def difference(before: str, after: str) -> TextDifference:
+    """The lines that differ. Cost: quadratic in the lines that differ, up to MAX_COMPARED."""
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > MAX_COMPARED:
+        return TextDifference([], is_too_long=True)
+    lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
+    shown = [
+        DifferenceLine(_MARKS.get(line[:1], "…"), line[1:] if line[:1] in _MARKS else "") for line in lines[:MAX_SHOWN]
+    ]
+    return TextDifference(shown, max(len(lines) - MAX_SHOWN, 0))

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from annals.api.ui.forms import Form
 from annals.domain.errors.problems import Problem
-from annals.domain.values.json_text import dumps, loads
+from annals.domain.values.json_text import dumps_indented, loads
 
-_INDENTED: Final = orjson.OPT_INDENT_2
 _WORDS_OF_START: Final = ("latest", "earliest")
 #: The fields, each with the members of the document that it is about.
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -110,4 +107,4 @@ def _parse_json(name: str, text: str, type: type[Any]) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    return orjson.dumps(orjson.loads(dumps(value)), option=_INDENTED).decode() if value else ""
+    return dumps_indented(value) if value else ""
