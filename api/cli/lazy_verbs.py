@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from annals.api.cli.outcome import EXIT_CODES_HELP
+from annals.api.cli.text_values import require_text_values
 
 
 class Verb(NamedTuple):
@@ -95,4 +96,6 @@ def _load(name: str, verb: Verb) -> Any:
         holder.add_typer(found, name=name, epilog=EXIT_CODES_HELP)
     else:
         holder.command(name, epilog=EXIT_CODES_HELP)(found)
-    return typer.main.get_group(holder).commands[name]
+    command = typer.main.get_group(holder).commands[name]
+    require_text_values(command)
+    return command

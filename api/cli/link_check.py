@@ -19,14 +19,13 @@ class LinkCheck(NamedTuple):
 
 def check_link(client: SurfaceClient, id: str) -> LinkCheck:
     """A link, compared with its other end now. The verdict is `unknown` if the comparison fails. Raises: NotFound."""
-    path = f"{COLLECTION}/{id}"
     try:
-        link = client.request("POST", f"{path}/actions/check")
+        link = client.request("POST", COLLECTION, id, "actions", "check")
     except RemoteUnavailable as problem:
-        link = client.request("GET", path)
+        link = client.request("GET", COLLECTION, id)
         link["status"] |= {"verdict": UNKNOWN, "error": problem.text()}
     except InvalidLink:  # its other end has no hashes
-        link = client.request("GET", path)
+        link = client.request("GET", COLLECTION, id)
     return LinkCheck(link, _failure(id, link["status"]))
 
 

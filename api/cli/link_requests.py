@@ -49,7 +49,7 @@ def _ensure_link(client: SurfaceClient, id: str, document: Mapping[str, Any]) ->
         return
     kept_members = {"enabled": link["enabled"]} if link is not None else {}
     try:
-        client.request("PUT", f"{COLLECTION}/{id}", {**kept_members, **document})
+        client.request("PUT", COLLECTION, id, body={**kept_members, **document})
     except InvalidLink:
         if link is not None or _find_link(client, id) is None:
             raise
@@ -58,6 +58,6 @@ def _ensure_link(client: SurfaceClient, id: str, document: Mapping[str, Any]) ->
 
 def _find_link(client: SurfaceClient, id: str) -> dict[str, Any] | None:
     with suppress(NotFound):
-        link: dict[str, Any] = client.request("GET", f"{COLLECTION}/{id}")
+        link: dict[str, Any] = client.request("GET", COLLECTION, id)
         return link
     return None

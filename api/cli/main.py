@@ -14,7 +14,9 @@ from annals.api.cli.lazy_verbs import VERBS, lazy_group
 from annals.api.cli.outcome import EXIT_CODES_HELP, ExitCode
 from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.shell_completion import COMPLETION_VARIABLE, PROGRAM, enable_completion
+from annals.api.cli.standard_streams import discard_stderr, open_missing_streams, writing_stdout
 from annals.api.cli.tables import printable_text
+from annals.api.cli.text_values import require_text_settings
 
 app = typer.Typer(
     cls=lazy_group(VERBS),
@@ -39,15 +41,20 @@ def _root(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Options before the verb."""
+    require_text_settings()
 
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code. Without arguments, it prints the help."""
+    open_missing_streams()
     if COMPLETION_VARIABLE in os.environ:
         enable_completion()
     try:
-        # Not standalone, because Typer's own errors have several lines and, in terminals and in logs, a frame.
-        code = app(args=sys.argv[1:] or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+        with writing_stdout():
+            # Not standalone, because Typer's own errors have several lines and, in terminals and in logs, a frame.
+            code = app(args=sys.argv[1:] or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+    except BrokenPipeError:
+        code = ExitCode.REFUSED  # the reader of the pipe has closed it; Typer uses the same code
     except typer.TyperException as error:
         code = _print_error(ExitCode.USAGE, usage_line(error))
     except typer.Abort:
@@ -71,7 +78,10 @@ def usage_line(error: typer.TyperException) -> str:
 
 
 def _print_error(code: ExitCode, message: str) -> ExitCode:
-    print_notice(printable_text(message), logging.ERROR)
+    try:
+        print_notice(printable_text(message), logging.ERROR)
+    except OSError:
+        discard_stderr()  # nobody can read the line, but the exit code stays
     return code
 
 

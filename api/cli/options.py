@@ -26,6 +26,23 @@ PublicUrl = Annotated[
 ]
 
 
+def require_id(id: str | None) -> str | None:
+    """The id of an argument, None if it is omitted.
+
+    Raises: BadParameter if it is empty, as the value of a variable that a script has not set.
+    """
+    if id == "":
+        raise typer.BadParameter("it is empty.")
+    return id
+
+
+def require_ids(ids: list[str]) -> list[str]:
+    """The ids of an argument. Raises: BadParameter if one of them is empty."""
+    for id in ids:
+        require_id(id)
+    return ids
+
+
 def load_settings(**flags: Any) -> Settings:
     """The settings. Given flags have precedence over the environment and `.env`.
 

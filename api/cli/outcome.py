@@ -29,7 +29,7 @@ EXIT_CODE_MEANINGS: Final = {
     ExitCode.DONE: "The verb has done its work.",
     ExitCode.REFUSED: "The input was refused, a comparison found a difference, or a question was answered with no. A "
     "defect of Annals also ends with this code; it is the only error that prints a traceback.",
-    ExitCode.USAGE: "The command line or a setting is wrong.",
+    ExitCode.USAGE: "The command line or a setting is wrong, or the output cannot be written.",
     ExitCode.STORE: "The store, or another server that the verb needs, cannot be reached; or the store is damaged.",
     ExitCode.INTERRUPTED: "Ctrl-C ended the verb early. `serve` and other verbs that run until Ctrl-C end with 0.",
 }

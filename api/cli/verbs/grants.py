@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database, load_settings, require_id, require_store
 from annals.api.cli.tables import Column, print_json, print_rows
 from annals.domain.access.grants import COLLECTION
 from annals.domain.values.json_text import dumps
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 grants: Final = typer.Typer(help="Give roles to callers.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a grant.")]
+Id = Annotated[str, typer.Argument(metavar="ID", callback=require_id, help="The id of a grant.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
 #: The arguments and options that give the members of a document.
@@ -64,7 +64,7 @@ def add(
     document = {"id": id, "subject": subject, "role": role, "at": at, "expires": expires, "note": note}
     with _open_client(database) as client, _options_named():
         created = client.request(
-            "POST", COLLECTION, {name: value for name, value in document.items() if value is not None}
+            "POST", COLLECTION, body={name: value for name, value in document.items() if value is not None}
         )
     typer.echo(created["id"])
 
@@ -91,4 +91,4 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 def remove(id: Id, database: Database = None) -> None:
     """Withdraw a grant."""
     with _open_client(database) as client:
-        client.request("DELETE", f"{COLLECTION}/{id}")
+        client.request("DELETE", COLLECTION, id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import Database, load_settings, require_id, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.tables import Column, print_json, print_rows
 from annals.domain.access.keys import COLLECTION
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 keys: Final = typer.Typer(help="Manage API keys.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a key.")]
+Id = Annotated[str, typer.Argument(metavar="ID", callback=require_id, help="The id of a key.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
 #: The options and the argument that give the members of a document.
@@ -75,7 +75,9 @@ def add(
         "description": description,
     }
     with _open_client(database) as client, _options_named():
-        key = client.request("POST", COLLECTION, {name: value for name, value in document.items() if value is not None})
+        key = client.request(
+            "POST", COLLECTION, body={name: value for name, value in document.items() if value is not None}
+        )
     typer.echo(key["key"])
 
 
@@ -104,14 +106,14 @@ def rotate(
     Example: annals keys rotate k7m2q9w4x8yz --grace 3600
     """
     with _open_client(database) as client, _options_named():
-        typer.echo(client.request("POST", f"{COLLECTION}/{id}/actions/rotate", {"grace": grace})["key"])
+        typer.echo(client.request("POST", COLLECTION, id, "actions", "rotate", body={"grace": grace})["key"])
 
 
 @keys.command()
 def revoke(id: Id, database: Database = None) -> None:
     """End a key. It works no more within a second."""
     with _open_client(database) as client:
-        client.request("DELETE", f"{COLLECTION}/{id}")
+        client.request("DELETE", COLLECTION, id)
 
 
 def _parse_role(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_console_settings, load_settings, require_store
+from annals.api.cli.options import Database, load_console_settings, load_settings, require_id, require_store
 from annals.api.cli.outcome import InvalidInput, UsageError
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 replicate: Final = typer.Typer(help="Copy from and to other registries.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a link.")]
+Id = Annotated[str, typer.Argument(metavar="ID", callback=require_id, help="The id of a link.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
@@ -106,7 +106,7 @@ def add(
     }
     with _open_client(database) as client:
         link = client.request(
-            "POST", COLLECTION, {name: value for name, value in link_document.items() if value is not None}
+            "POST", COLLECTION, body={name: value for name, value in link_document.items() if value is not None}
         )
     typer.echo(link["id"])
 
@@ -129,12 +129,14 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 def show(id: Id, database: Database = None) -> None:
     """Print one link with its status, as JSON. Secrets are not shown."""
     with _open_client(database) as client:
-        print_json(dumps(client.request("GET", _link_path(id))))
+        print_json(dumps(client.request("GET", COLLECTION, id)))
 
 
 @replicate.command()
 def status(
-    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One link; default: all.")] = None,
+    id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", callback=require_id, help="One link; default: all.")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Compare with the other registry first.")] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -152,7 +154,7 @@ def status(
     with _open_client(database) as client:
         link_ids = [id] if id is not None else [item["id"] for item in client.members(COLLECTION)]
         link_checks = [
-            check_link(client, item) if check else LinkCheck(client.request("GET", _link_path(item)), None)
+            check_link(client, item) if check else LinkCheck(client.request("GET", COLLECTION, item), None)
             for item in link_ids
         ]
     link_documents = [link_check.link for link_check in link_checks]
@@ -196,7 +198,7 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
     """
     _confirm(yes, "Changes that were made here only will be undone. Repair it?")
     with _open_client(database) as client:
-        count = client.request("POST", f"{_link_path(id)}/actions/repair")["repaired"]
+        count = client.request("POST", COLLECTION, id, "actions", "repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
 
 
@@ -205,23 +207,19 @@ def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Delete a link and destroy its secret. Its copies stay, and become writable."""
     _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
     with _open_client(database) as client:
-        client.request("DELETE", _link_path(id))
+        client.request("DELETE", COLLECTION, id)
     typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
 
 
 def _run_action(id: str, name: str, database: str | None) -> None:
     with _open_client(database) as client:
-        link = client.request("POST", f"{_link_path(id)}/actions/{name}")
+        link = client.request("POST", COLLECTION, id, "actions", name)
     typer.echo(link["status"]["state"])
 
 
 def _confirm(is_confirmed: bool, question: str) -> None:
     if not is_confirmed:
         typer.confirm(question, abort=True, err=True)
-
-
-def _link_path(id: str) -> str:
-    return f"{COLLECTION}/{id}"
 
 
 def _parse_filter(text: str) -> Any:

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import urlencode
 
 import typer
 
-from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
+from annals.api.cli.options import Database, PublicUrl, load_settings, require_id, require_ids, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
 
 subscriptions: Final = typer.Typer(help="Manage subscriptions and their deliveries.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a subscription.")]
+Id = Annotated[str, typer.Argument(metavar="ID", callback=require_id, help="The id of a subscription.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
+_COLLECTION: Final = "/subscriptions"
 _STATE_STYLES: Final = {
     "active": "green",
     **dict.fromkeys(("paused", "retrying", "pendingvalidation"), "yellow"),
@@ -82,9 +82,7 @@ def list_(
     Example: annals subscriptions list --state suspended
     """
     with _open_client(database) as (client, _):
-        subscription_documents = client.request(
-            "GET", "/subscriptions" + (f"?{urlencode({'state': state})}" if state else "")
-        )
+        subscription_documents = client.request("GET", _COLLECTION, query={"state": state} if state else None)
     if as_json:
         _print_lines(subscription_documents)
         return
@@ -95,7 +93,7 @@ def list_(
 def show(id: Id, database: Database = None) -> None:
     """Print one subscription with the status of its deliveries, as JSON. Secrets are not shown."""
     with _open_client(database) as (client, _):
-        print_json(dumps(client.request("GET", f"/subscriptions/{id}")))
+        print_json(dumps(client.request("GET", _COLLECTION, id)))
 
 
 @subscriptions.command()
@@ -114,7 +112,7 @@ def create(
     with _open_client(database, public_url) as (client, settings):
         default_owner = CONSOLE.name if settings.auth.has_authenticator else ANONYMOUS.name
         subscription = client.request(
-            "POST", "/subscriptions", _read_content(file), Caller(owner or default_owner, Role.ADMIN)
+            "POST", _COLLECTION, body=_read_content(file), caller=Caller(owner or default_owner, Role.ADMIN)
         )
     typer.echo(subscription["id"])
 
@@ -123,7 +121,7 @@ def create(
 def delete(id: Id, database: Database = None) -> None:
     """Delete a subscription and destroy its secrets. Events that are not delivered yet will not be delivered."""
     with _open_client(database) as (client, _):
-        client.request("DELETE", f"/subscriptions/{id}")
+        client.request("DELETE", _COLLECTION, id)
     typer.echo(f"{printable_text(id)} is deleted")
 
 
@@ -162,7 +160,7 @@ def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> N
     """Print undeliverable events: sequence, time of the last attempt, attempts, reason, type and subject."""
     with _open_client(database) as (client, _):
         dead_letters, query = list[Any](), {"limit": "1000"}
-        while page := client.request("GET", f"/subscriptions/{id}/deadletters?{urlencode(query)}"):
+        while page := client.request("GET", _COLLECTION, id, "deadletters", query=query):
             dead_letters += page
             query["after"] = page[-1]["sequence"]
     if as_json:
@@ -174,19 +172,22 @@ def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> N
 @subscriptions.command()
 def redeliver(
     id: Id,
-    sequences: Annotated[list[str], typer.Argument(metavar="SEQUENCE...", help="Sequences from `deadletters`.")],
+    sequences: Annotated[
+        list[str],
+        typer.Argument(metavar="SEQUENCE...", callback=require_ids, help="Sequences from `deadletters`."),
+    ],
     database: Database = None,
 ) -> None:
     """Retry dead letters, with a new set of attempts."""
     with _open_client(database) as (client, _):
         for sequence in sequences:
-            client.request("POST", f"/subscriptions/{id}/deadletters/{sequence}/redeliver")
+            client.request("POST", _COLLECTION, id, "deadletters", sequence, "redeliver")
             typer.echo(f"{printable_text(sequence)} is tried again")
 
 
 def _run_action(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
     with _open_client(database) as (client, _):
-        status = client.request("POST", f"/subscriptions/{id}/actions/{name}", body)
+        status = client.request("POST", _COLLECTION, id, "actions", name, body=body)
     typer.echo(status["state"])
 
 

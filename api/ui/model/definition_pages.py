@@ -9,7 +9,7 @@ from typing import Any, Final
 from annals.api.http.response import Headers, Response
 from annals.api.ui.edit.dry_runs import FutureEvents, future_events
 from annals.api.ui.forms import Form, read_upload
-from annals.api.ui.model.text_difference import TextDifference, difference
+from annals.api.ui.model.text_difference import DefinitionDifference, difference
 from annals.api.ui.own_api import Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, heading, shown_problem
@@ -40,7 +40,7 @@ class DefinitionForm:
     tag: str
     may_save: bool
     alert: ShownProblem | None = None
-    difference: TextDifference | None = None
+    difference: DefinitionDifference | None = None
     events: FutureEvents | None = None
     misfits: tuple[str, ...] = ()
 

@@ -18,7 +18,7 @@ class DifferenceLine(NamedTuple):
     text: str
 
 
-class TextDifference(NamedTuple):
+class DefinitionDifference(NamedTuple):
     """lines: the first ones; empty for equal texts. left_out: how many more there are.
 
     is_too_long: the texts were not compared.
@@ -29,13 +29,13 @@ class TextDifference(NamedTuple):
     is_too_long: bool = False
 
 
-def difference(before: str, after: str) -> TextDifference:
+def difference(before: str, after: str) -> DefinitionDifference:
     """The lines that differ. Cost: quadratic in the lines that differ, up to MAX_COMPARED."""
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > MAX_COMPARED:
-        return TextDifference([], is_too_long=True)
+        return DefinitionDifference([], is_too_long=True)
     lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
     shown = [
         DifferenceLine(_MARKS.get(line[:1], "…"), line[1:] if line[:1] in _MARKS else "") for line in lines[:MAX_SHOWN]
     ]
-    return TextDifference(shown, max(len(lines) - MAX_SHOWN, 0))
+    return DefinitionDifference(shown, max(len(lines) - MAX_SHOWN, 0))
