@@ -1,4 +1,4 @@
-"""JSON texts with a line for each member, without a change of any number or string."""
+"""JSON with a line for each member, without a change of any number or string."""
 
 from __future__ import annotations
 
@@ -6,9 +6,24 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from annals.domain.values.json_text import Json, dumps, dumps_indented
+
+#: Values with more lines stay in one, because each line of a deep value is as long as the value is deep.
+MAX_LINES: Final = 20_000
 _INDENT: Final = "  "
 #: Levels that are indented; deeper ones would make a short text long.
 _MAX_DEPTH: Final = 24
+
+
+def indent(value: Json) -> str:
+    """A value as JSON, in lines of one member each if they are not too many; its numbers are those of the API."""
+    return dumps_indented(value) if line_count(value) <= MAX_LINES else dumps(value).decode()
+
+
+def line_count(value: Json) -> int:
+    """The number of lines of a value, with one member each. Cost: O(members)."""
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + bool(members) + sum(map(line_count, members))
 
 
 def break_json(text: str) -> str:

@@ -20,7 +20,7 @@ from annals.api.ui.own_api import ApiAnswer, Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import Forbidden
-from annals.domain.errors.problems import MismatchedEpoch, NotFound, Problem
+from annals.domain.errors.problems import BadRequest, MismatchedEpoch, NotFound, Problem
 
 CHECK: Final = "check"
 PREVIEW: Final = "preview"
@@ -91,6 +91,8 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
         form = merged_form(form, shown.base.texts)
     shown = replace(shown, form=form)
     if action == CHECK:
+        if not shown.place.has_document:
+            raise BadRequest(error_detail="only a document can be checked")
         versionid = (
             None if shown.is_new else form.get("loadedversion") or shown.base.versionid or shown.place.segments[-1]
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from annals.api.ui.json_layout import indent
 from annals.api.ui.registry_model import SERVER_SET, ModelPlace
-from annals.domain.values.json_text import InvalidJson, dumps, dumps_indented, loads
+from annals.domain.values.json_text import InvalidJson, dumps, loads
 
 TEXT: Final = "text"
 NUMBER: Final = "number"
@@ -137,4 +138,4 @@ def _indented(value: Any) -> str:
     text = dumps(value).decode()
     if len(text) <= 60:
         return text
-    return dumps_indented(value)
+    return indent(value)

@@ -9,16 +9,17 @@ from typing import Any, Final
 from annals.api.http.response import Headers, Response
 from annals.api.ui.edit.dry_runs import FutureEvents, future_events
 from annals.api.ui.forms import Form, read_upload
-from annals.api.ui.model.text_difference import DefinitionDifference, difference
+from annals.api.ui.model.text_difference import DefinitionDifference, difference, value_difference
 from annals.api.ui.own_api import Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, heading, shown_problem
 from annals.api.ui.rights import may_write
-from annals.domain.errors.http_errors import Forbidden, PreconditionFailed
+from annals.domain.errors.http_errors import BodyTooLarge, Forbidden, PreconditionFailed
 from annals.domain.errors.problems import Problem
-from annals.domain.values.json_text import InvalidJson, dumps_indented, loads
+from annals.domain.values.json_text import InvalidJson, Json, dumps, dumps_indented, loads
 
-#: Limit of a form in bytes. The API takes longer texts.
+#: The limit of a text in bytes, and that of a form, which encodes it. The API takes longer texts.
+MAX_TEXT: Final = 1 << 20
 MAX_BYTES: Final = 4 << 20
 _PREVIEW: Final = "preview"
 _TEXT: Final = "text"
@@ -67,21 +68,28 @@ async def _definition_page(page: PageContext, title: str, label: str, path: str)
         return await shown.render(page)
     if not shown.may_save:
         raise Forbidden(caller=page.caller.name)
-    form = await read_upload(page.request, page.receive, MAX_BYTES)
+    try:
+        form = await read_upload(page.request, page.receive, MAX_BYTES)
+    except BodyTooLarge as problem:
+        return await _too_large(page, path, shown, problem)
     if form.kept:  # a sign-in was in between
         return await replace(shown, text=form.kept.get(_TEXT, ""), tag=form.kept.get(_TAG, "")).render(page)
-    return await _act(page, path, replace(shown, text=form.get(_TEXT), tag=form.get(_TAG)), text, form)
+    shown = replace(shown, text=form.get(_TEXT), tag=form.get(_TAG))
+    if len(shown.text.encode()) > MAX_TEXT:
+        return await _too_large(page, path, shown, BodyTooLarge(max_size=MAX_TEXT))
+    return await _act(page, path, shown, stored.json, form)
 
 
-async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: str, form: Form) -> Response:
-    """What a button of the form does. stored: the text of what is stored now."""
+async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: Json, form: Form) -> Response:
+    """What a button of the form does. stored: what is stored now."""
     is_preview = form.get("action") == _PREVIEW
     try:
-        body, text = await asyncio.to_thread(_parse, shown.text)
-        if not is_preview and text == stored:
+        body = await asyncio.to_thread(loads, shown.text.encode())
+        if not is_preview and await asyncio.to_thread(dumps, body) == dumps(stored):
             return page.redirect(page.path, saved="nothing")
         if is_preview:
-            shown = replace(shown, difference=await asyncio.to_thread(difference, stored, text))
+            changes = await asyncio.to_thread(value_difference, dumps_indented(stored), body)
+            shown = replace(shown, difference=changes)
         answer = await _send(page, path, body, shown, _DRY_RUN if is_preview else None)
         if is_preview:
             return await replace(shown, events=future_events(answer)).render(page)
@@ -95,12 +103,21 @@ async def _act(page: PageContext, path: str, shown: DefinitionForm, stored: str,
         raise
     except PreconditionFailed as problem:
         alert = shown_problem(problem, page.asked)._replace(title=_CHANGED, cure="")
-        changes = await asyncio.to_thread(difference, stored, shown.text)
+        changes = await asyncio.to_thread(difference, dumps_indented(stored), shown.text)
         now = (await page.get(path)).header("etag") or ""
         return await replace(shown, alert=alert, difference=changes, tag=now).render(page, 409, "Conflict")
     except Problem as problem:
         alert, misfits = shown_problem(problem, page.asked), _xids(problem.extensions.get("entities"))
         return await replace(shown, alert=alert, misfits=misfits).render(page, problem.status, _title(problem, shown))
+
+
+async def _too_large(page: PageContext, path: str, shown: DefinitionForm, problem: BodyTooLarge) -> Response:
+    """The form with the error that its text is too long for a page."""
+    alert = shown_problem(problem, page.asked)._replace(
+        title=f"The text is larger than {MAX_TEXT:,} bytes, which is the limit of this page.",
+        cure=f"Send it to the API, with PUT {path}.",
+    )
+    return await replace(shown, alert=alert).render(page, problem.status)
 
 
 def _xids(listed: object) -> tuple[str, ...]:
@@ -115,9 +132,3 @@ async def _send(page: PageContext, path: str, body: Any, shown: DefinitionForm, 
 
 def _title(problem: Problem, shown: DefinitionForm) -> str:
     return heading(problem) if problem.status >= 500 else shown.title
-
-
-def _parse(text: str) -> tuple[Any, str]:
-    """The value of a JSON text, and the text as the page shows it. Raises: InvalidJson."""
-    value = loads(text.encode())
-    return value, dumps_indented(value)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from difflib import unified_diff
 from typing import Final, NamedTuple
 
+from annals.api.ui.json_layout import MAX_LINES, indent, line_count
+from annals.domain.values.json_text import Json
+
 #: Texts with more lines are not compared, because the cost is quadratic; and the most lines of a difference.
-MAX_COMPARED: Final = 20_000
+MAX_COMPARED: Final = MAX_LINES
 MAX_SHOWN: Final = 2_000
 _MARKS: Final = {"+": "Added", "-": "Removed", " ": ""}
 
@@ -27,6 +30,13 @@ class DefinitionDifference(NamedTuple):
     lines: list[DifferenceLine]
     left_out: int = 0
     is_too_long: bool = False
+
+
+def value_difference(before: str, after: Json) -> DefinitionDifference:
+    """The lines in which an indented value differs from a text. A value with too many lines is not indented first."""
+    if line_count(after) > MAX_COMPARED:
+        return DefinitionDifference([], is_too_long=True)
+    return difference(before, indent(after))
 
 
 def difference(before: str, after: str) -> DefinitionDifference:

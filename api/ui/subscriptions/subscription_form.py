@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from annals.api.ui.forms import Form
+from annals.api.ui.json_layout import indent
 from annals.domain.errors.problems import Problem
-from annals.domain.values.json_text import dumps_indented, loads
+from annals.domain.values.json_text import loads
 
 _WORDS_OF_START: Final = ("latest", "earliest")
 #: The fields, each with the members of the document that it is about.
@@ -107,4 +108,4 @@ def _parse_json(name: str, text: str, type: type[Any]) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    return dumps_indented(value) if value else ""
+    return indent(value) if value else ""
