@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
@@ -78,7 +79,8 @@ async def read_upload(request: Request, receive: Receive, max_size: int = MAX_UP
     """A form that may have long texts and files. max_size: in bytes. Raises: see `read_form`."""
     media_type = _media_type(request)
     if media_type == _URLENCODED:
-        return Form(_with_line_feeds(_parse_fields(await read_body(request, receive, max_size))), {})
+        body = await read_body(request, receive, max_size)
+        return Form(_with_line_feeds(await asyncio.to_thread(_parse_fields, body)), {})
     if media_type != _MULTIPART:
         raise UnsupportedMediaType(list=f"{_MULTIPART}, {_URLENCODED}")
     return await _parse_parts(request, await read_body(request, receive, max_size))
