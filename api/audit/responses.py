@@ -27,6 +27,8 @@ from annals.projections.entities.view import View
 #: Number of segments before the path of an entity.
 _PREFIX_SEGMENTS: Final = 2
 _VARY: Final = (b"vary", b"accept")
+#: Characters that no segment of an xid has; a slash was percent-encoded.
+_NO_SEGMENT: Final = frozenset("/\0")
 
 
 class PositionsPage(NamedTuple):
@@ -58,7 +60,7 @@ def subject_xid(request: Request) -> str:
     """
     segments = request.segments[_PREFIX_SEGMENTS:]
     check_caller(replace(request, segments=segments))
-    if not all(map(xids.ID.match, segments)):
+    if not all(segments) or not _NO_SEGMENT.isdisjoint("".join(segments)):
         raise problems.NotFound(request.path)
     xid = xid_of(segments)
     if xids.is_outside_tree(xids.stream(xid) + "/") and not may_see_outside_tree(request.caller):

@@ -159,7 +159,7 @@ def test_a_cursor_fits_its_request_only(api: Api) -> None:
 
 def test_a_cursor_that_nests_deeply(api: Api) -> None:
     # PAG-6
-    for text in ("[" * 900, "[" * 100_000):
+    for text in ("[" * 900, "[" * 5_000):
         assert api.send("GET", f"/dirs?cursor={urlsafe_b64encode(text.encode()).decode()}").status_code == 400
 
 

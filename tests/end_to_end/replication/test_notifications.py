@@ -158,9 +158,9 @@ def test_the_sink_consents_and_takes_events(tmp_path: Path) -> None:
     """
     scope = {"scope": {"groups": ["/schemagroups/a"]}}
     with registries(tmp_path, "b") as (b,), b.client(None) as client:
-        b.link("a", "http://registry.example:1", mode="events", **scope)
-        b.link("rests", "http://registry.example:2", mode="events", enabled=False, scope={"groups": ["/x/b"]})
-        b.link("pulls", "http://registry.example:3", scope={"groups": ["/x/c"]})
+        b.link("a", "https://registry.example:1", mode="events", **scope)
+        b.link("rests", "https://registry.example:2", mode="events", enabled=False, scope={"groups": ["/x/b"]})
+        b.link("pulls", "https://registry.example:3", scope={"groups": ["/x/c"]})
         for id, origin, consents in _CONSENTS:
             headers = {"webhook-request-origin": origin, "webhook-request-rate": "120"} if origin else {}
             answer = client.options(f"/-/links/{id}/events", headers=headers)
@@ -178,9 +178,9 @@ def test_notifications_do_not_reveal_links(tmp_path: Path) -> None:
     """LEG-901, LEG-914: for each request, the responses for existing links and for unknown ones are equal."""
     ids = ("a", "older", "pulls", "nowhere", "x" * 200, "%00", "%20")
     with registries(tmp_path, "b") as (b,), b.client(None) as client:
-        b.link("a", "http://registry.example:1", mode="events", scope={"groups": ["/schemagroups/a"]})
-        b.link("older", "http://older.example/api", mode="events", dialect="schemaregistry")
-        b.link("pulls", "http://pulls.example:3", scope={"groups": ["/x/c"]})
+        b.link("a", "https://registry.example:1", mode="events", scope={"groups": ["/schemagroups/a"]})
+        b.link("older", "https://older.example/api", mode="events", dialect="schemaregistry")
+        b.link("pulls", "https://pulls.example:3", scope={"groups": ["/x/c"]})
 
         def check_equal_responses(method: str, headers: dict[str, str], content: bytes = b"") -> None:
             found = []
@@ -227,7 +227,7 @@ def test_a_sink_takes_so_many_at_a_time(tmp_path: Path) -> None:
         b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     )
     with registries(tmp_path, "b") as (b,), ExitStack() as held, b.client(None) as client:
-        b.link("a", "http://registry.example:1", mode="events")
+        b.link("a", "https://registry.example:1", mode="events")
 
         def send_event() -> httpx.Response:
             return client.post("/-/links/a/events", json=_EVENT, headers=_STRUCTURED)
