@@ -5,18 +5,21 @@ Spec: core 1.0-rc4, "constraints Attribute" (ENT-155).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from annals.domain.errors.problems import InvalidAttribute, ModelError
 from annals.domain.model import constraints
-from annals.domain.model.attribute_definitions import check_enum
-from annals.domain.model.model_errors import ModelPath, model_error, object_members
+from annals.domain.model.model_errors import model_error, object_members
 from annals.domain.model.spec_attributes import Definitions
 from annals.domain.model.types import GroupType
+from annals.domain.model.validation.values import equality_key
 
 #: Constraints by the Resource type and the path of the attribute that they apply to.
 ConstraintsByPath = dict[tuple[str, ...], dict[str, Any]]
+
+#: The definitions of the Version levels by the plural of the Resource type.
+VersionDefinitions = Mapping[str, Definitions]
 
 
 def group_constraints(group: GroupType, rows: Mapping[str, Any] | None, xid: str) -> ConstraintsByPath:
@@ -48,8 +51,10 @@ def _narrow_constraint(group: GroupType, key: str, definition: Any, bounds: Cons
     validated = constraints.check_constraints(
         combined, group.level.definitions, versions, group.level.types, model_path[:1]
     )
-    for value in own_aspects.get("enum", ()):
-        _check_allowed(value, key, type_constraint, versions, model_path)
+    if "enum" in type_constraint and _is_wider(
+        _constraint_path(key), own_aspects.get("enum", ()), type_constraint["enum"], versions
+    ):
+        raise model_error((*model_path, "enum"), "it has a value that the Group type's constraint does not allow")
     if (
         "equals" in type_constraint
         and own_aspects.get("equals", type_constraint["equals"]) != type_constraint["equals"]
@@ -58,20 +63,13 @@ def _narrow_constraint(group: GroupType, key: str, definition: Any, bounds: Cons
     return {_constraint_path(key): validated[key]}
 
 
-def _check_allowed(
-    value: Any,
-    key: str,
-    type_constraint: Mapping[str, Any],
-    versions: Mapping[str, Definitions],
-    model_path: ModelPath,
-) -> None:
-    plural, *path = _constraint_path(key)
-    attribute = constraints.definition_at(versions[plural], tuple(path))
-    try:
-        check_enum(value, attribute["type"] if attribute else "", type_constraint.get("enum"), (*model_path, "enum"))
-    except ModelError:
-        detail = "it has a value that the Group type's constraint does not allow"
-        raise model_error((*model_path, "enum"), detail) from None
+def _is_wider(path: tuple[str, ...], own: Iterable[Any], allowed: Iterable[Any], versions: VersionDefinitions) -> bool:
+    """Whether a Group's own enum of an attribute has a value that its type's enum does not have."""
+    plural, *names = path
+    attribute = constraints.definition_at(versions[plural], tuple(names))
+    assert attribute is not None, "constraints of other attributes are refused before"
+    keys = {equality_key(attribute["type"], value) for value in allowed}
+    return any(equality_key(attribute["type"], value) not in keys for value in own)
 
 
 def _constraint_path(key: str) -> tuple[str, ...]:
