@@ -38,33 +38,26 @@ class LinkStatusRecorder:
         self._context = context
         self._remote = remote
         self._head: RemoteSnapshot | None = None
-        self._cursor = -1
         self._last_status: tuple[float, object] = (0.0, None)
         self._compared_at: float | None = None
 
-    def note_head(self, ingester: LogIngester) -> None:
+    def note_head(self) -> None:
         """Records the end of the other log before an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
-        self._cursor = ingester.cursor
         self._write_status(None)
 
     def note_progress(self, ingester: LogIngester) -> None:
         """Records the end of the other log and the cursor during an import. Raises: RemoteError."""
         self._head = remote_snapshot(self._remote)
-        self._cursor = ingester.cursor
         self._write_status(ingester.cursor)
 
     def note_caught_up(self, ingester: LogIngester) -> None:
         """Records that the import has reached the end that `note_head` saw. Compares the registries when it is time.
 
-        If nothing was imported, the cursor moves to that end: the other registry hides the events between from this
-        one.
         Raises: RemoteError, InvalidLink if the link has become part of a cycle.
         """
         if self._context.stopping.is_set():
             return
-        if self._head is not None and ingester.cursor == self._cursor:
-            ingester.cursor = max(self._head.position, ingester.cursor)
         self._write_status(ingester.cursor, error=None, failed=None, diverged=None)
         check_cycle(self._link, self._context, self._remote)
         if self._compared_at is None or time.monotonic() - self._compared_at >= self._link.interval:

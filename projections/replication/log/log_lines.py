@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from annals.commands.store.clock import parse_time
 from annals.commands.store.mapper import EventMapper, UnreadableEvent
@@ -13,7 +13,9 @@ from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.values.json_text import InvalidJson, loads_trusted
 
-_MAPPER = EventMapper()
+#: The media type of the lines.
+NDJSON: Final = "application/x-ndjson"
+_MAPPER: Final = EventMapper()
 
 
 class BrokenFeed(Exception):
@@ -71,12 +73,14 @@ class LogLineParser:
 def parse_interactions(lines: Iterable[bytes | None]) -> Iterator[ForeignInteraction]:
     """The interactions of a feed, each once its last event has arrived. Skips empty lines.
 
-    Raises: BrokenFeed.
+    Raises: BrokenFeed, also if the lines end within an interaction.
     """
     parser = LogLineParser()
     for line in filter(None, lines):
         if (interaction := parser.feed(line)) is not None:
             yield interaction
+    if parser.has_partial:
+        raise BrokenFeed("the feed ends within an interaction")
 
 
 def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[str, bytes]]:

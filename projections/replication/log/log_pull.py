@@ -6,22 +6,22 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
-from annals.projections.replication.log.log_lines import LogLineParser, parse_interactions
+from annals.projections.replication.log.log_lines import NDJSON, LogLineParser, parse_interactions
 from annals.projections.replication.log.widened_scope import fetch_widened_scope
-from annals.projections.replication.remote.remote_client import RemoteClient
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Seconds after which a stream ends at the next data, so that both registries are compared again; and seconds between
 #: checks for the end of the other log.
 STREAM_SECONDS: Final = 20
 HEAD_POLL_SECONDS: Final = 2
-_NDJSON_HEADERS: Final = {"accept": "application/x-ndjson"}
-_EVENT_STREAM_HEADERS: Final = {"accept": "text/event-stream"}
+_EVENT_STREAM: Final = "text/event-stream"
 _DATA_FIELD: Final = b"data: "
 _ID_FIELD: Final = b"id: "
 
@@ -44,16 +44,33 @@ class LogPull:
             fetch_widened_scope(self._link, self._context, remote)
             ingester = LogIngester(self._link, self._context, remote)
             while not self._context.stopping.is_set():
-                recorder.note_head(ingester)
+                recorder.note_head()
                 fetch_interactions(remote, ingester, self._context)
                 recorder.note_caught_up(ingester)
                 follow_stream(remote, ingester, self._context, recorder)
 
 
 def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: LinkWorkerContext) -> None:
-    """Imports everything that the other registry has now. Raises: RemoteError, BrokenFeed, Diverged."""
-    with remote.stream("/-/log", params=_log_query(ingester), headers=_NDJSON_HEADERS) as lines:
-        ingester.ingest(_until_stopping(context, parse_interactions(lines)))
+    """Imports everything that the other registry has now.
+
+    If it is nothing, the cursor moves to where the answer says that the next page begins: the other registry hides the
+    events between from this one. An answer without that is not from a registry.
+    Raises: RemoteError, BrokenFeed, Diverged.
+    """
+    cursor = ingester.cursor
+    with remote.stream("/-/log", NDJSON, _log_query(ingester)) as answer:
+        next_position = _next_position(answer.next_url)
+        ingester.ingest(_until_stopping(context, parse_interactions(answer.lines)))
+    if ingester.cursor == cursor and not context.stopping.is_set():
+        ingester.cursor = max(cursor, next_position)
+
+
+def _next_position(next_url: str) -> int:
+    """The position after which the next page begins. Raises: RemoteError."""
+    (text, *_) = parse_qs(urlsplit(next_url).query).get("after", [""])
+    if not (text.isascii() and text.isdigit()):
+        raise RemoteError("GET /-/log answers without a link to its next page, so nothing is known about its end")
+    return int(text)
 
 
 def follow_stream(
@@ -64,8 +81,8 @@ def follow_stream(
     It uses one stream, which costs the other registry little: it notifies all followers at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
-    with remote.stream("/-/log", params=_log_query(ingester), headers=_EVENT_STREAM_HEADERS) as lines:
-        ingester.ingest(_until_stopping(context, _stream_interactions(lines, ingester, recorder)))
+    with remote.stream("/-/log", _EVENT_STREAM, _log_query(ingester)) as answer:
+        ingester.ingest(_until_stopping(context, _stream_interactions(answer.lines, ingester, recorder)))
 
 
 def _log_query(ingester: LogIngester) -> dict[str, str]:

@@ -21,6 +21,7 @@ from annals.projections.log.json_lines import log_lines
 from annals.projections.log.reader import Log
 from annals.projections.replication.cycles import check_cycle
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.log_lines import NDJSON
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events in a batch, unless one interaction has more.
@@ -29,7 +30,6 @@ PIECE_EVENTS: Final = 5000
 PART_BYTES: Final = 1 << 20
 #: Seconds between checks for commits of other processes.
 POLL_SECONDS: Final = 0.5
-_NDJSON_HEADERS: Final = {"content-type": "application/x-ndjson"}
 
 
 class LogPush:
@@ -87,7 +87,7 @@ class LogPush:
         if (first_line := next(lines, None)) is None:
             self._context.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return remote_position
-        options: dict[str, Any] = {"params": {"after": remote_position}, "headers": _NDJSON_HEADERS}
+        options: dict[str, Any] = {"params": {"after": remote_position}, "headers": {"content-type": NDJSON}}
         response = remote.request("POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
         self._note_confirmed(end)
         return int(response.json()["position"])

@@ -42,7 +42,7 @@ class NotifiedLogPull:
         fetch_widened_scope(self._link, self._context, remote)
         ingester = LogIngester(self._link, self._context, remote)
         while not self._context.stopping.is_set():
-            recorder.note_head(ingester)
+            recorder.note_head()
             fetch_interactions(remote, ingester, self._context)
             recorder.note_caught_up(ingester)
             self._wait(subscription)

@@ -23,13 +23,12 @@ from annals.projections.replication.log.comparison import (
     scope_hashes,
 )
 from annals.projections.replication.log.link_status import EQUAL, check_comparable
-from annals.projections.replication.log.log_lines import parse_first_event
+from annals.projections.replication.log.log_lines import NDJSON, parse_first_event
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Attempts to repair while others write to this registry.
 _MAX_ROUNDS: Final = 5
 _NOT_FOUND: Final = 404
-_NDJSON_HEADERS: Final = {"accept": "application/x-ndjson"}
 
 #: Raises an error if some of the differences must not be overwritten.
 DifferenceCheck = Callable[[View, Sequence[HashDifference]], None]
@@ -137,5 +136,5 @@ def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent 
     if not revisions:
         return None
     feed = {"after": str(revisions[0]["position"] - 1), "limit": "1", "documents": ""}
-    with remote.stream("/-/log", params=feed, headers=_NDJSON_HEADERS) as lines:
-        return _LastEvent(*parse_first_event(lines))
+    with remote.stream("/-/log", NDJSON, feed) as answer:
+        return _LastEvent(*parse_first_event(answer.lines))

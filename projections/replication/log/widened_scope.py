@@ -25,6 +25,7 @@ from annals.projections.replication.link_state import LinkProgress
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
 from annals.projections.replication.log.ingest import BATCH_EVENTS
+from annals.projections.replication.log.log_lines import NDJSON
 from annals.projections.replication.log.repair import apply_differences
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 from annals.projections.replication.standard.cached_responses import CachedResponses
@@ -36,7 +37,6 @@ _MAX_EVENTS: Final = 1000
 #: Groups in a page.
 _PAGE_SIZE: Final = 1000
 _UNKNOWN_POSITION: Final = 400
-_NDJSON_HEADERS: Final = {"accept": "application/x-ndjson"}
 _MAPPER: Final = EventMapper()
 
 
@@ -99,8 +99,8 @@ def _advanced_cursor(link: Link, context: LinkWorkerContext, remote: RemoteClien
 def _next_interactions(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
     """The ids and last positions of the other log's next interactions, as many as are recorded together."""
     query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
-    with remote.stream("/-/log", params=query, headers=_NDJSON_HEADERS) as lines:
-        for line in map(json.loads, filter(None, lines)):
+    with remote.stream("/-/log", NDJSON, query) as answer:
+        for line in map(json.loads, filter(None, answer.lines)):
             if "position" not in line:
                 yield line["xregcorrelationid"], line["last"]
 

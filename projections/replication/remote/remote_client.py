@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -50,6 +50,16 @@ class RemoteError(Exception):
         self.status = status
         self.problem = problem or {}
         super().__init__(message)
+
+
+class RemoteLines(NamedTuple):
+    """An answer to read line by line. lines: as they arrive, and None after each received chunk.
+
+    next_url: the URL of the next page; empty if the answer has no such link.
+    """
+
+    lines: Iterator[bytes | None]
+    next_url: str
 
 
 class RemoteClient:
@@ -100,22 +110,27 @@ class RemoteClient:
         return self._raise_for_status(complete_response)
 
     @contextmanager
-    def stream(self, path: str, **options: Any) -> Iterator[Iterator[bytes | None]]:
-        """The lines of an answer to a GET as they arrive, and None after each received chunk.
+    def stream(self, path: str, media_type: str, params: Mapping[str, str]) -> Iterator[RemoteLines]:
+        """The answer 200 to a GET, in a media type.
 
-        Raises: RemoteError, also inside the block.
+        Raises: RemoteError, also inside the block, and for an answer that is something else, such as a proxy's page.
         """
         try:
             with (
                 Watchdog(self.abort_requests) as watchdog,
                 self._client.stream(
-                    "GET", self.url + path, extensions=self._tracing_extensions(), **options
+                    "GET",
+                    self.url + path,
+                    params=params,
+                    headers={"accept": media_type},
+                    extensions=self._tracing_extensions(),
                 ) as response,
             ):
                 if response.status_code >= 400:
                     response = read_response(response)
                 watchdog.stop()
-                yield check_progress(read_lines(self._raise_for_status(response)))
+                _check_media_type(self._raise_for_status(response), media_type)
+                yield RemoteLines(check_progress(read_lines(response)), response.links.get("next", {}).get("url", ""))
         except _failure_types() as error:
             raise self._connection_lost(error) from None
 
@@ -142,6 +157,17 @@ class RemoteClient:
     def _connection_lost(self, error: Exception) -> RemoteError:
         message = " ".join(str(error).split()) or type(error).__name__
         return RemoteError(f"{self.url} does not answer: {message}")
+
+
+def _check_media_type(response: httpx.Response, media_type: str) -> None:
+    """Raises: RemoteError."""
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.status_code != 200 or content_type != media_type:
+        raise RemoteError(
+            f"GET {response.request.url.path} answers {response.status_code} "
+            f"with {content_type or 'no content type'}, not 200 with {media_type}",
+            response.status_code,
+        )
 
 
 def _parse_problem(response: httpx.Response) -> dict[str, Any]:

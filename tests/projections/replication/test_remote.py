@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from annals.projections.outgoing.destination_guard import DestinationGuard
+from annals.projections.replication.log.log_lines import NDJSON
 from annals.projections.replication.remote.remote_client import MAX_DETAIL_LENGTH, RemoteClient, RemoteError
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry
@@ -40,6 +41,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status)
+            self.send_header("content-type", "application/x-ndjson")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -61,7 +63,7 @@ def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None
     with answering(500, body) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote:
         with pytest.raises(RemoteError) as requested:
             remote.request("GET", "/-/log/head")
-        with pytest.raises(RemoteError) as streamed, remote.stream("/-/log"):
+        with pytest.raises(RemoteError) as streamed, remote.stream("/-/log", NDJSON, {}):
             pass
     assert str(requested.value) == f"GET /-/log/head answers 500{said}"
     assert str(streamed.value) == f"GET /-/log answers 500{said}"
@@ -127,7 +129,7 @@ def sending(content: bytes) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n"
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ncontent-length: 99999\r\n\r\n"
 _ERROR = _HEAD.replace(b"200 OK", b"500 Oh")
 _GZIP = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b" " * 99999)
 #: What a server sends, whether the client streams lines, and the expected error.
@@ -149,8 +151,8 @@ def test_answers_are_bounded_in_size(content: bytes, feed: bool, said: str, monk
     with sending(content) as url, closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote, refused:
         if not feed:
             remote.request("GET", "/export")
-        with remote.stream("/-/log") as found:
-            list(found)
+        with remote.stream("/-/log", NDJSON, {}) as answer:
+            list(answer.lines)
 
 
 def test_lines_of_a_stream() -> None:
@@ -159,9 +161,9 @@ def test_lines_of_a_stream() -> None:
     with (
         answering(200, text.encode()) as url,
         closing(RemoteClient(url, DestinationGuard("127.0.0.1"))) as remote,
-        remote.stream("/-/log") as found,
+        remote.stream("/-/log", NDJSON, {}) as answer,
     ):
-        lines = list(found)
+        lines = list(answer.lines)
     assert None in lines
     assert [line.decode() for line in lines if line is not None] == text.split("\n")
 
