@@ -127,11 +127,18 @@ def _looked_since(registry: Registry, id: str, last: float | None) -> bool:
 
 
 def wait_for_polls(registry: Registry, times: int = 3) -> None:
-    """Waits until each link has finished a few polls that began after this call."""
+    """Waits until each pulling link has finished a few polls that began after this call, and each push all there is."""
     for link in registry.done("GET", "/-/links"):
+        if link["mode"] == "push":  # it makes contact only if there is something to push
+            until(partial(_has_pushed_all, registry, link["id"]))
+            continue
         for _ in range(times):
             last = registry.status(link["id"]).get("lastcontact")
             until(partial(_looked_since, registry, link["id"], last))
+
+
+def _has_pushed_all(registry: Registry, id: str) -> bool:
+    return bool(registry.status(id).get("position") == registry.head()["position"])
 
 
 def _resource(server: Registry | IndependentServer, xid: str) -> Json:

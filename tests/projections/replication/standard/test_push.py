@@ -142,7 +142,7 @@ def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
         other.done("PUT", "/dirs/d/files/f$details", {"name": "changed"})
         wait_until_equal_contents(other, one)
         until(lambda: "conflicts" not in one.status("out") and "conflicts" not in one.status("in"))
-        check_logs_stop_growing(other)
+        check_logs_stop_growing(one, other)
         assert {name: each["name"] for name, each in one.done("GET", "/dirs/d/files").items()} == {
             "f": "changed",
             "g": "one's",
