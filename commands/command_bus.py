@@ -151,7 +151,11 @@ def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, r
         administers=caller.administers,
     )
     context = replace(
-        context, report_phase=pending.report_phase, authenticator=caller.authenticator, keyid=caller.keyid
+        context,
+        report_phase=pending.report_phase,
+        authenticator=caller.authenticator,
+        keyid=caller.keyid,
+        began_by=caller.began_by,
     )
     transaction.world.known_results = pending.check_results or {}
     decision = decide(pending.command, transaction.world, context)

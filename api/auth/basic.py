@@ -20,6 +20,7 @@ from annals.api.auth.credentials import InvalidCredential, RequestCredential, Sc
 from annals.api.auth.identity import Identity
 from annals.api.auth.password_hashes import MAX_PASSWORD_BYTES, check_hash, verify_hash
 from annals.domain.errors.problems import ServerBusy
+from annals.domain.values.json_text import dumps
 
 #: Hashings at once, and how many may wait: each takes up to 256 MiB of memory.
 CONCURRENT_HASHINGS: Final = 2
@@ -49,7 +50,7 @@ class PasswordVerifier:
         self._passwords = passwords
         self._key = secrets.token_bytes(32)
         self._threads = ThreadPoolExecutor(CONCURRENT_HASHINGS, "annals-passwords")
-        self._running: dict[bytes, asyncio.Future[bool]] = {}
+        self._running: dict[tuple[bytes, str], asyncio.Future[bool]] = {}
         self._good: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
 
     async def identify(self, credential: RequestCredential) -> Identity | None:
@@ -58,7 +59,7 @@ class PasswordVerifier:
             return None
         if len(credential.secret.encode()) > MAX_PASSWORD_BYTES:
             raise InvalidCredential(f"the password has more than {MAX_PASSWORD_BYTES} bytes")
-        key = self._digest(credential.name, credential.secret)
+        key = self._digest(dumps([credential.name, credential.secret]))
         entry = self._passwords().get(credential.name)
         if entry is not None and self._is_remembered(key, entry.hash):
             return entry.identity
@@ -77,17 +78,21 @@ class PasswordVerifier:
     def _hash_of_unknown(self, name: str) -> str:
         """A hash of another name, always the same one: it costs as much as those of the file do."""
         hashes = [entry.hash for entry in self._passwords().values()] or [_NO_ENTRY]
-        return hashes[int.from_bytes(self._digest(name)[:8]) % len(hashes)]
+        return hashes[int.from_bytes(self._digest(name.encode())[:8]) % len(hashes)]
 
     async def _check(self, hash: str, password: str, key: bytes) -> bool:
-        """Whether a hash is that of a password. Checks with the same key at the same time are one."""
-        task = self._running.get(key)
+        """Whether a hash is that of a password. Checks of a name and a password at the same time are one.
+
+        key: the digest of both.
+        """
+        check = key, hash
+        task = self._running.get(check)
         if task is None:
             if len(self._running) >= CONCURRENT_HASHINGS + MAX_WAITING:
                 raise ServerBusy(detail="too many passwords wait for their check")
             task = asyncio.get_running_loop().run_in_executor(self._threads, verify_hash, hash, password)
-            self._running[key] = task
-            task.add_done_callback(lambda _: self._running.pop(key))
+            self._running[check] = task
+            task.add_done_callback(lambda _: self._running.pop(check))
         return await asyncio.shield(task)
 
     def _is_remembered(self, key: bytes, hash: str) -> bool:
@@ -100,9 +105,9 @@ class PasswordVerifier:
         while len(self._good) > REMEMBERED:
             self._good.popitem(last=False)
 
-    def _digest(self, *parts: str) -> bytes:
+    def _digest(self, content: bytes) -> bytes:
         """A hash that only this process can make: a copy of its memory gives no list of passwords to try."""
-        return hmac.digest(self._key, "\0".join(parts).encode(), "sha256")
+        return hmac.digest(self._key, content, "sha256")
 
 
 def parse_passwords(path: str) -> dict[str, PasswordEntry]:

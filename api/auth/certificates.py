@@ -71,9 +71,9 @@ def read_certificate(text: str) -> CertificateNames:
     try:
         certificate = x509.load_der_x509_certificate(b64decode(text, validate=True))
         names = (subject_text(certificate.subject), *_alternative_names(certificate))
+        ends, begins = certificate.not_valid_after_utc.timestamp(), certificate.not_valid_before_utc.timestamp()
     except Exception as error:  # the library has many errors for bytes that are no certificate
         raise InvalidCredential(f"the certificate cannot be read: {type(error).__name__}", "malformed") from None
-    ends, begins = certificate.not_valid_after_utc.timestamp(), certificate.not_valid_before_utc.timestamp()
     return CertificateNames(names, begins, ends)
 
 

@@ -20,9 +20,10 @@ _Callers = Sequence[Caller]
 class OwnerRights:
     """The port `MayRead` of the deliverer: the rights that the credential which last wrote a subscription has now.
 
-    The settings and the API keys list the rights of most credentials. Of a JWT and of a session, the rights when it
-    wrote are known; if something lists the name of their owner, they end where those of the list do. Grants add to both
-    as they are now. has_issued_tokens: whether callers may have credentials that nothing lists.
+    The settings and the API keys list the rights of most credentials, and so of the sessions that these began. Of a JWT
+    and of a sign-in at a provider, the rights when it wrote are known; if something lists the name of their owner, they
+    end where those of the list do. Grants add to both as they are now. has_issued_tokens: whether callers may have
+    credentials that nothing lists.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ class UiRoutes:
         try:
             request = await self._authenticate(request, is_page=route is not _UNKNOWN)
         except Unauthorized:
-            if self._login is None or request.method != "POST" or not route.keeps_form:
+            if self._login is None or not (route.keeps_form and self._login.may_keep_form(request)):
                 raise
             return await self._login.ask_again(request, receive)
         page = PageContext(request, receive, route, path_params, self._own_api, PAGES, self._pages, self._warnings)

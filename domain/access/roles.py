@@ -37,7 +37,8 @@ class Caller:
     groups: additional roles by `places`, in lower case.
 
     link: id of the replication link that acts; empty for all other callers. authenticator, keyid: what proved who it
-    is, and the id of the API key if it was one; empty for a caller without a credential. They give no rights. claims:
+    is, and the id of the API key if it was one; empty for a caller without a credential. began_by: of a session, the
+    authenticator of the credential that began it; else empty. These three give no rights. claims:
     words of the credential that grants can name. without_grants: the caller with the roles of its credential alone;
     None if no grant adds to them.
     """
@@ -48,6 +49,7 @@ class Caller:
     link: str = ""
     authenticator: str = ""
     keyid: str = ""
+    began_by: str = ""
     claims: tuple[str, ...] = ()
     without_grants: Caller | None = None
 

@@ -130,7 +130,9 @@ def _replace_subscription(command: WriteSubscription, world: World, context: Con
 def _credential_members(command: WriteSubscription, context: Context) -> dict[str, Any]:
     """The private members with the rights of the credential that writes a subscription."""
     groups = None if command.groups is None else list(command.groups)
-    members = {"groups": groups, "claims": list(command.claims) or None, "authenticator": context.authenticator or None}
+    # A session has the rights of the credential that began it, and ends with it.
+    authenticator = context.began_by or context.authenticator
+    members = {"groups": groups, "claims": list(command.claims) or None, "authenticator": authenticator or None}
     return {name: value for name, value in members.items() if value is not None}
 
 

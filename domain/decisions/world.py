@@ -42,7 +42,7 @@ class Context:
     see an entity. position: of the log's last event before this interaction. link: id of the link that writes; empty
     for all other callers. report_phase: receives how far the command is. context_ids: which Groups stand for contexts
     of Confluent's API. administers: whether the caller is an admin of a place, or of the registry for `/`.
-    authenticator, keyid: those of the caller.
+    authenticator, keyid, began_by: those of the caller.
     """
 
     now: datetime
@@ -58,6 +58,7 @@ class Context:
     administers: Callable[[str], bool] = administers_everything
     authenticator: str = ""
     keyid: str = ""
+    began_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

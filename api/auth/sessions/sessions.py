@@ -11,6 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from annals.api.auth.caller_entries import parse_group_roles
@@ -142,7 +143,8 @@ class Sessions:
         if is_use and now - row.used >= self._use_seconds:
             await self._note_use(row.hash, now)
         origin = f"a session that began by {row.authenticator}"
-        return Identity(current.caller, "session", row.ends, origin, current.key, current.claims)
+        caller = replace(current.caller, began_by=row.authenticator)
+        return Identity(caller, "session", row.ends, origin, current.key, current.claims)
 
     async def _current_identity(
         self, row: SessionRow, now: int, list_identities: Callable[[str], Sequence[Identity] | None]

@@ -42,6 +42,7 @@ from annals.domain.confluent.subjects import (
     resource_xid,
 )
 from annals.domain.decisions.checks.document_checks import CheckResults
+from annals.domain.errors.http_errors import Forbidden
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.entities.transaction_view import TransactionView
@@ -215,10 +216,18 @@ async def delete_context(writer: ConfluentWriter, write: ConfluentWrite) -> Resp
         context = read.context or ""
         group = read.view.registry.group(context)
         if group is None:
+            _check_may_write_context(read, context)
             return no_content_response(read.request)
         return Prepared(DeleteContext(group_xid(group), context, read.view.context_ids))
 
     return await writer.answer(write, prepare, _as_read)
+
+
+def _check_may_write_context(read: ConfluentRead, context: str) -> None:
+    """Raises: Forbidden for a caller from whom a context may only be hidden (ACC-78)."""
+    caller, id = read.request.caller, next(read.view.context_ids.candidates(context), None)
+    if id is not None and not caller.can_write(group_xid(id)):
+        raise Forbidden(caller=caller.name)
 
 
 def refuse_tags(read: ConfluentRead) -> Response:

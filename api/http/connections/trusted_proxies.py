@@ -18,7 +18,6 @@ from annals.domain.errors.problems import BadRequest
 #: Characters allowed in a Host header, which becomes part of URLs in JSON text and in headers.
 HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*/?\Z")
-_PAIR: Final = re.compile(r'\s*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))\s*(?:;|\Z)')
 
 #: What one proxy reports about a request: any of `for`, `proto`, `host`, `port`, `prefix`.
 ForwardedHop = dict[str, str]
@@ -35,7 +34,10 @@ class TrustedProxies:
         """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it."""
         if not self.is_peer_trusted(scope):
             return None
-        hop = self._outermost(_hops(scope["headers"]))
+        return self._root_url(scope, _hops(scope["headers"]))
+
+    def _root_url(self, scope: Scope, hops: Sequence[ForwardedHop]) -> str | None:
+        hop = self._outermost(hops)
         scheme = (hop.get("proto") or str(scope["scheme"])).lower()
         host, prefix = hop.get("host", ""), hop.get("prefix", "")
         if not host:
@@ -50,15 +52,23 @@ class TrustedProxies:
         return bool(self._networks and peer and self._is_trusted_cached(peer[0]))
 
     def check_agreement(self, scope: Scope) -> None:
-        """Checks that both forms of headers name the same client, because clients can send the one that no proxy sets.
+        """Checks that both forms of headers name the same client and the same address of the registry, because clients
+        can send the one that no proxy sets.
 
         Raises: BadRequest.
         """
         if not self.is_peer_trusted(scope):
             return
-        hops, others = _hops(scope["headers"]), _x_forwarded_hops(scope["headers"])
-        if any("for" in hop for hop in others) and self._client(hops) != self._client(others):
+        hops, others = _forwarded_hops(scope["headers"]), _x_forwarded_hops(scope["headers"])
+        if not hops or not any(others):
+            return
+        if self._client(hops) != self._client(others):
             raise BadRequest(error_detail='the headers "Forwarded" and "X-Forwarded-For" name different clients')
+        if self._root_url(scope, _without_prefixes(hops)) != self._root_url(scope, _without_prefixes(others)):
+            raise BadRequest(
+                error_detail='the headers "Forwarded" and "X-Forwarded-Host" or "-Proto" name different addresses of '
+                "this registry; let the proxy set both, or remove one"
+            )
 
     def client_address(self, scope: Scope) -> str:
         """The address of the client: of the nearest hop that is not a trusted proxy; empty if unknown."""
@@ -101,10 +111,16 @@ def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
     """One hop for each proxy on the way; the nearest proxy is last."""
-    forwarded = _header_values(headers, b"forwarded")
-    if forwarded:
-        return [_parse_pairs(element) for element in forwarded]
-    return _x_forwarded_hops(headers)
+    return _forwarded_hops(headers) or _x_forwarded_hops(headers)
+
+
+def _forwarded_hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
+    return [_parse_pairs(element) for element in _header_values(headers, b"forwarded")]
+
+
+def _without_prefixes(hops: Sequence[ForwardedHop]) -> list[ForwardedHop]:
+    """Hops without the path, which only one of the two forms can name."""
+    return [{name: value for name, value in hop.items() if name != "prefix"} for hop in hops]
 
 
 def _x_forwarded_hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
@@ -128,7 +144,13 @@ def _header_values(headers: Sequence[tuple[bytes, bytes]], header_name: bytes) -
 
 
 def _parse_pairs(element: str) -> ForwardedHop:
-    return {name.lower(): quoted or unquoted for name, quoted, unquoted in _PAIR.findall(element)}
+    """The parameters of one hop. Cost: linear, because clients can send it."""
+    pairs = [part.partition("=") for part in element.split(";")]
+    return {name.strip().lower(): _unquoted(value.strip()) for name, _, value in pairs}
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
 def _node_address(node: str) -> str:

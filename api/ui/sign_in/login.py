@@ -16,6 +16,7 @@ from annals.api.auth.oidc.provider import OidcProvider
 from annals.api.auth.oidc.sign_in_state import SignInState, cookie_name, new_state, parse_cookie
 from annals.api.auth.sessions.provider_tokens import ProviderTokens
 from annals.api.auth.sessions.sessions import PROVIDER, Sessions
+from annals.api.auth.sessions.signatures import signed, verified
 from annals.api.http.methods import options_response
 from annals.api.http.query_params import all_query_params
 from annals.api.http.request import Request
@@ -47,6 +48,8 @@ LOGIN_METHODS: Final = {
 }
 _BAD_CREDENTIAL: Final = "Check what you have typed."
 _ENDED: Final = "The session has ended, and nothing has been saved. After the sign-in, the form is there again."
+#: The cookie of browsers that had a session, which is the same for all; also what its signature is for.
+_KNOWN: Final = "annals-known"
 #: The status of a redirect after which a browser sends the same form again.
 _SAME_FORM: Final = 307
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -83,6 +86,13 @@ class LoginRoutes:
         if self._provider is None:
             raise ApiNotFound()
         return await self.go_to_provider(request, next)
+
+    def may_keep_form(self, request: Request) -> bool:
+        """Whether a request is a form from a browser that had a session. From others nothing is kept: a page with a
+        long form takes much memory.
+        """
+        cookie = read_cookie(request, _KNOWN) if request.method == "POST" else None
+        return cookie is not None and verified(self._sessions.key, _KNOWN, cookie) is not None
 
     async def ask_again(self, request: Request, receive: Receive) -> Response:
         """The page for a form that was sent after its session had ended; it keeps what the form has (UI-87)."""
@@ -124,7 +134,7 @@ class LoginRoutes:
     async def take_form(self, request: Request, receive: Receive) -> Response:
         """Signs in by a name and a password, or by a token or API key. Raises: TooManyAttempts and as `read_upload`."""
         form = await read_upload(request, receive, MAX_KEPT_BYTES)
-        fields, kept = form.fields, form.kept
+        fields, kept = form.fields, form.kept if self.may_keep_form(request) else _NOTHING
         next = local_path(form.get("next"))
         if "token" in fields:
             credential = RequestCredential(Scheme.BEARER, fields["token"].strip())
@@ -197,4 +207,5 @@ class LoginRoutes:
         headers: list[tuple[bytes, bytes]] | None = None,
     ) -> Response:
         cookie = await self._sessions.begin(identity, tokens, session_cookie(request))
-        return redirect(below_root(request, next), [*set_session_cookie(request, cookie), *(headers or [])])
+        known = cookie_header(request, _KNOWN, signed(self._sessions.key, _KNOWN, ""))
+        return redirect(below_root(request, next), [*set_session_cookie(request, cookie), known, *(headers or [])])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from annals.domain.access.grants import COLLECTION, TYPE, Grant
 from annals.domain.access.places import MAX_PLACES
@@ -31,8 +32,9 @@ def _create(command: WriteGrant, world: World, context: Context) -> Decision:
     check_administers(context, places_of_grant(command.attributes))
     _check_expiry(command, context)
     if (existing := world.get(command.xid)) is not None:
+        check_administers(context, places_of_grant(existing.attributes))  # others do not learn that it exists
         raise InvalidGrant.at_pointer("exists", "/id", f"the grant {existing.id} exists already")
-    _check_number(command, world)
+    _check_number(command, world, context)
     event = EntityCreated(
         attributes=dict(command.attributes),
         private={"grantedby": context.caller},
@@ -48,8 +50,7 @@ def _replace(command: WriteGrant, world: World, context: Context) -> Decision:
     if not changed:
         return Decision((), {}, (command.xid,))
     _check_expiry(command, context)
-    if "subject" in changed:
-        _check_number(command, world)
+    _check_number(command, world, context)
     event = EntityUpdated(
         attributes=dict(command.attributes),
         private={"grantedby": context.caller},
@@ -73,8 +74,23 @@ def _check_expiry(command: WriteGrant, context: Context) -> None:
         raise InvalidGrant.at_pointer("value", f"/{_EXPIRES}", "it is in the past")
 
 
-def _check_number(command: WriteGrant, world: World) -> None:
-    """Raises: InvalidGrant if the subject would have more places than a caller may have (ACC-60)."""
-    grants = map(Grant.from_entity, world.entities_outside_tree(COLLECTION))
-    if sum(grant.subject == command.attributes["subject"] for grant in grants) >= MAX_PLACES:
-        raise InvalidGrant.at_pointer("many", "/subject", f"it has {MAX_PLACES} grants already")
+def _check_number(command: WriteGrant, world: World, context: Context) -> None:
+    """Raises: InvalidGrant for a role that the subject has there by another grant, and for more grants to the subject
+    than a caller may have places (ACC-60). Those of other administrators do not count, so nobody can use them up.
+    """
+    subject, wanted = command.attributes["subject"], _role_and_place(command.attributes)
+    others = [
+        entity
+        for entity in world.entities_outside_tree(COLLECTION)
+        if entity.attributes["subject"] == subject and entity.xid != command.xid
+    ]
+    lasting = (entity for entity in others if Grant.from_entity(entity).holds_at(context.now))
+    same = next((entity for entity in lasting if _role_and_place(entity.attributes) == wanted), None)
+    if same is not None:
+        raise InvalidGrant.at_pointer("exists", "/at", f"the grant {same.id} gives this role there; change that one")
+    if sum(entity.private["grantedby"] == context.caller for entity in others) >= MAX_PLACES:
+        raise InvalidGrant.at_pointer("many", "/subject", f"you have given it {MAX_PLACES} grants already")
+
+
+def _role_and_place(attributes: Mapping[str, Any]) -> tuple[str, str]:
+    return attributes["role"], attributes["at"]

@@ -121,6 +121,24 @@ def test_a_subject_has_at_most_a_hundred_grants(api: AccessApi) -> None:
     assert isinstance(grant(api, subject="caller:other"), dict)
 
 
+def test_other_administrators_cannot_use_up_the_grants_of_a_subject(api: AccessApi) -> None:
+    # ACC-60, ACC-64: the limit is for what one administrator grants to a subject
+    by_team = [grant(api, "team", at=f"/schemagroups/pay-{number}") for number in range(101)]
+    assert by_team[-1] == 400 and isinstance(grant(api), dict)
+
+
+def test_a_role_at_a_place_is_granted_once(api: AccessApi) -> None:
+    # ACC-62: another grant of it would change nothing; one that has expired does not count
+    first = grant(api, expires="2026-01-02T03:05:00Z")
+    body = {"subject": "caller:nora", "role": "writer", "at": "/"}
+    problem = api.send("POST", "/-/grants", body).json()
+    assert (problem["code"], problem["pointer"], first["id"] in problem["title"]) == ("exists", "/at", True)
+    other = grant(api, role="reader")
+    assert api.send("PUT", f"/-/grants/{other['id']}", body).json()["code"] == "exists"
+    api.now += timedelta(minutes=1)
+    assert isinstance(grant(api), dict)
+
+
 def test_a_grant_is_replaced(api: AccessApi) -> None:
     # ACC-62: PUT creates or replaces a grant; repeating it records no event
     body = {"subject": "caller:nora", "role": "reader", "at": "/"}
@@ -160,6 +178,7 @@ def test_who_may_grant(api: AccessApi) -> None:
     moved = {"subject": "caller:nora", "role": "reader", "at": "/schemagroups/pay-eu"}
     for id in (root, "nothing"):
         assert api.send("DELETE", f"/-/grants/{id}", by="team").status_code == 403
+    assert api.send("POST", "/-/grants", {"id": root, **moved}, by="team").status_code == 403  # ACC-78
     assert api.send("PUT", f"/-/grants/{root}", moved, by="team").status_code == 403
     assert api.send("GET", "/-/grants", by="writer").status_code == 403
 

@@ -16,7 +16,7 @@ COUNT: Final = 1001
 BODIES: Final[dict[str, Any]] = {
     "/-/keys": [{"name": f"k{number}", "role": "reader"} for number in range(COUNT)],
     "/-/grants": [
-        {"id": f"{'Gg'[number % 2]}{number}", "subject": f"caller:c{number % 500}", "role": "reader", "at": "/"}
+        {"id": f"{'Gg'[number % 2]}{number}", "subject": f"caller:c{number}", "role": "reader", "at": "/"}
         for number in range(COUNT)
     ],
 }

@@ -10,6 +10,7 @@ import pytest
 
 from annals.domain.access.keys import parse_key
 from tests.api.access.conftest import AccessApi, access_api
+from tests.support.subscribing import BODY
 
 
 def test_a_key_is_shown_once(api: AccessApi) -> None:
@@ -177,6 +178,34 @@ def test_who_may_make_keys(api: AccessApi) -> None:
         assert api.send("POST", f"/-/keys/{id}/actions/rotate", by="team").status_code == 403
     assert api.send("GET", "/-/keys", by="writer").status_code == 403
     assert api.send("GET", "/-/keys", by=None).status_code == 401
+
+
+def test_names_of_keys_have_the_rights_of_grants(api: AccessApi) -> None:
+    # ACC-64: an admin of a place gets no rights elsewhere by the name of a key, neither by rotation nor by a new key
+    groups = {"/schemagroups/pay-eu": "reader"}
+    created = api.create_key(role=None, groups=groups)
+    grant = {"subject": "caller:key:ci", "role": "admin", "at": "/schemagroups/other"}
+    id = api.send("POST", "/-/grants", grant).json()["id"]
+    rotate = f"/-/keys/{created['id']}/actions/rotate"
+    refused = api.send("POST", rotate, by="team")
+    assert (refused.status_code, "may have rights" in refused.json()["detail"]) == (403, True)
+    api.send("DELETE", f"/-/keys/{created['id']}")
+    again = {"name": "ci", "groups": groups}
+    assert api.send("POST", "/-/keys", again, by="team").status_code == 403
+    api.send("PUT", f"/-/grants/{id}", {**grant, "at": "/schemagroups/pay-uk"})
+    created = api.send("POST", "/-/keys", again, by="team").json()
+    assert api.send("POST", f"/-/keys/{created['id']}/actions/rotate", by="team").status_code == 200
+
+
+def test_names_of_keys_have_their_subscriptions(sqlite_url: str) -> None:
+    # ACC-64, SUB-911: only an admin of the registry makes a key with the name of one that has left subscriptions
+    with access_api(sqlite_url) as api:
+        key = api.create_key()
+        assert api.send("POST", "/subscriptions", BODY, by=key["key"]).status_code == 201
+        api.send("DELETE", f"/-/keys/{key['id']}")
+        groups = {"/schemagroups/pay-eu": "writer"}
+        assert api.send("POST", "/-/keys", {"name": "ci", "groups": groups}, by="team").status_code == 403
+        assert api.send("POST", "/-/keys", {"name": "ci", "groups": groups}).status_code == 201
 
 
 def test_servers_without_keys(sqlite_url: str) -> None:

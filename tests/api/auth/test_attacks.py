@@ -98,6 +98,30 @@ def test_two_forms_of_forwarded_headers_have_to_agree(sqlite_url: str) -> None:
         assert (refused.status_code, "different clients" in refused.text) == (400, True)
 
 
+@pytest.mark.parametrize(
+    ("proxy", "client", "status"),
+    [
+        ({"x-forwarded-host": "h", "x-forwarded-proto": "https"}, "host=h;proto=https", 200),
+        ({"x-forwarded-host": "evil.example"}, "for=7.7.7.7;host=localhost", 400),
+        ({"x-forwarded-host": "evil.example"}, "for=7.7.7.7", 400),
+        ({"x-forwarded-proto": "http"}, "for=7.7.7.7;proto=https", 400),
+        ({"x-forwarded-port": "1"}, "for=7.7.7.7;proto=http", 400),
+        ({}, "for=7.7.7.7;host=localhost", 400),
+    ],
+)
+def test_two_forms_name_one_address_of_the_registry(
+    sqlite_url: str, proxy: dict[str, str], client: str, status: int
+) -> None:
+    # ACC-87: a client could replace the host that its proxy names, with the header that the proxy does not set
+    create(sqlite_url)
+    with serving(sqlite_url, trusted_proxies="127.0.0.1", hosts="h") as api:
+        named = {"x-forwarded-for": "7.7.7.7", "host": "h", **proxy}
+        forwarded = client if client.startswith("for=") else f"for=7.7.7.7;{client}"
+        answer = api.send("GET", "/", **named, forwarded=forwarded)
+        assert answer.status_code == status
+        assert status == 200 or "different addresses" in answer.text
+
+
 def test_a_network_is_one_caller_without_a_credential(sqlite_url: str) -> None:
     # ACC-110: a client can use all addresses of its IPv6 network
     create(sqlite_url)

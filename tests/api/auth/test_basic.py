@@ -215,6 +215,29 @@ def test_a_password_of_another_name_tells_nothing(tmp_path: Path) -> None:
     assert not verifier._good
 
 
+def test_a_check_is_that_of_its_own_name_and_password(tmp_path: Path) -> None:
+    """ACC-33: credentials whose name and password are equal only when joined share no check and no cached result."""
+    (tmp_path / "f").write_text(json.dumps({"ada": {"password": ADA}, "mallory": {"password": UNICODE}}))
+    verifier = PasswordVerifier(lambda: parse_passwords(str(tmp_path / "f")))
+
+    async def ask(name: str, password: str) -> str | None:
+        try:
+            identity = await verifier.identify(RequestCredential(Scheme.BASIC, password, name))
+        except InvalidCredential:
+            return None
+        return identity.caller.name if identity is not None else None
+
+    async def ask_at_once() -> list[str | None]:
+        pairs = [
+            pair
+            for part in (f"x{number}" for number in range(8))  # some of these names are checked against mallory's hash
+            for pair in ((f"ada\0{part}", "pässwörd:€"), ("ada", f"{part}\0pässwörd:€"))
+        ]
+        return await asyncio.gather(*(ask(*pair) for pair in pairs))
+
+    assert set(asyncio.run(ask_at_once())) == {None}
+
+
 def test_hashing_is_bounded_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-33: two passwords are hashed at a time, 64 wait, others get 503; requests with tokens are not delayed."""
     running = [0, 0]

@@ -22,7 +22,7 @@ from tests.support.registries.in_process import create
 
 KEY: Final = bytes([1]) * 32
 TOKENS: Final = ProviderTokens("a refresh token", "an ID token")
-ADA: Final = Identity(Caller("ada", Role.READER), PROVIDER)
+ADA: Final = Identity(Caller("ada", Role.READER, began_by=PROVIDER), PROVIDER)
 
 
 class Provider:

@@ -8,11 +8,16 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from pydantic import ValidationError
 
 from annals.api.auth import certificates
@@ -240,6 +245,18 @@ def test_certificates_that_a_proxy_names(proxied: Api, issued: dict[str, Issued]
     for bad in (der_header(issued["nobody"]), der_header(issued["expired"]), ":AAAA:", "", "x", ":=:", "::"):
         assert named(bad) == 401, bad
     assert named(der_header(issued["ci"]), der_header(issued["ci"])) == 401
+
+
+def test_a_certificate_with_an_impossible_date(proxied: Api) -> None:
+    """ACC-91: a date that no calendar has is refused like all else that is no certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ci")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2050, 1, 1))
+    der = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    assert b"20500101000000Z" in der
+    header = f":{b64encode(der.replace(b'20500101000000Z', b'00000101000000Z')).decode()}:"
+    assert proxied.send("GET", "/-/whoami", client_cert=header).status_code == 401
 
 
 def test_the_end_of_a_certificate(proxied: Api, issued: dict[str, Issued], monkeypatch: pytest.MonkeyPatch) -> None:

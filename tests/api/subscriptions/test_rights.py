@@ -111,6 +111,18 @@ def test_a_subscription_keeps_the_rights_of_its_credential(sqlite_url: str, tmp_
     assert (subscription.groups, subscription.claims, subscription.authenticator) == ((), ("pay",), "jwt")
 
 
+def test_a_subscription_of_a_session_ends_with_its_credential(sqlite_url: str, tmp_path: Path) -> None:
+    # SUB-911, ACC-59: also where callers may have credentials that nothing lists
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [jwk(KEY)]}))
+    options = {"jwt_keys": str(tmp_path / "jwks.json"), "jwt_issuer": "i", "jwt_audience": "a"}
+    with access_api(sqlite_url, **options) as api, closing(ViewPool(sqlite_url)) as readers:
+        api.runner.run(api.client.post("/ui/login", data={"token": "writer"}))
+        answer = api.runner.run(api.client.post("/subscriptions", json=BODY, headers={"sec-fetch-site": "same-origin"}))
+        assert answer.status_code == 201, answer.text
+        (entry,) = readers.quick_view().subscriptions.all()
+        assert (entry.subscription.owner, entry.subscription.authenticator) == ("wim", "tokens")
+
+
 def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
     # SUB-911, ACC-60: places with wildcards count, and a grant from its creation to its deletion
     create(sqlite_url)

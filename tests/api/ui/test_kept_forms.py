@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 
 from annals.domain.model.builtin import default_source
@@ -30,6 +31,7 @@ def api(sqlite_url: str) -> Iterator[Api]:
 
 def sent(api: Api, path: str, fields: Mapping[str, str], file: tuple[str, bytes, str] | None, by: str = "") -> HtmlPage:
     headers = {"authorization": f"Bearer {by}"} if by else {}
+    api.client.cookies.delete("annals")
     files = {"document file": file or ("", b"", "application/octet-stream")}
     return HtmlPage(api.runner.run(api.client.post(path, data=fields, files=files, headers=headers)).text)
 
@@ -44,6 +46,7 @@ def test_the_name_of_a_chosen_file(api: Api) -> None:
     """UI-81, UI-87: a page cannot choose a file, so the form names the one chosen before, also after a refusal."""
     path = "/ui/new/schemagroups/g/schemas"
     fields = {"action": "save", "schemaid": "order", "labels": "{"}
+    api.runner.run(api.client.post("/ui/login", data={"token": "root"}))
     page = sent(api, path, fields, FILE)
     assert page.heading == "Sign in"
     kept = hidden_fields(next(page.main.all("form")))
@@ -54,6 +57,22 @@ def test_the_name_of_a_chosen_file(api: Api) -> None:
         field = shown.fields["Document file"].attributes
         assert field["aria-describedby"] == "document-file-text"
     assert "chosen before" not in sent(api, path, fields, None, "root").main.text
+
+
+def test_a_form_of_a_browser_without_a_session(api: Api) -> None:
+    """ACC-114, UI-87: a page with a long form takes memory, so nothing of it is kept for those who never signed in."""
+
+    def posted(path: str, fields: Mapping[str, str]) -> httpx.Response:
+        request = api.client.post(path, data=fields, headers={"sec-fetch-mode": "navigate"})
+        return api.runner.run(request)
+
+    fields = {"action": "save", "name": "<" * 100_000}
+    for cookie in ("", "annals-known=.", "annals-known=x.x"):
+        api.client.headers["cookie"] = cookie
+        assert len(posted("/ui/new/schemagroups", fields).content) < 20_000
+        assert len(posted("/ui/login", {"token": "wrong", "kept name": fields["name"]}).content) < 20_000
+    api.client.headers["cookie"] = f"annals-known={posted('/ui/login', {'token': 'root'}).cookies['annals-known']}"
+    assert len(posted("/ui/new/schemagroups", fields).content) > 100_000
 
 
 @pytest.fixture(scope="module")

@@ -198,6 +198,9 @@ def test_a_caller_sees_and_writes_its_own_context_only(guarded: Api) -> None:
     assert guarded.send("GET", f"{BASE}/schemas/ids/1/subjects", **lab).json() == [":.lab:t"]
     assert guarded.send("PUT", f"{BASE}/config", {"compatibility": "NONE"}, **lab).json()["error_code"] == 40301
     assert guarded.send("GET", f"{BASE}/subjects", authorization=basic("nobody")).json()["error_code"] == 40301
+    guarded.done("POST", f"{BASE}/subjects/:.other:s/versions", INT, authorization=basic("writer"))
+    for context in ("other", ".other", ".none"):  # ACC-78: a write is refused, whether the context exists or not
+        assert guarded.send("DELETE", f"{BASE}/contexts/{context}", **lab).json()["error_code"] == 40301
 
 
 def test_a_registry_without_schemas_has_only_fixed_paths(store_url: str) -> None:
