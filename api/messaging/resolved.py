@@ -77,11 +77,12 @@ class ResolvedMessagesRoutes:
             view = snapshot.view(current_view) if snapshot else current_view
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
             target = locate_messages(request.segments[_PREFIX_SEGMENTS:], definitions)
-            if view.entity(target.xid) is None:
+            messages = MessageDefinitions(view, request.caller.can_read)
+            # What an xref shows has no row of its own, but a definition.
+            if view.entity(target.xid) is None and messages.definition(target.xid) is None:
                 raise problems.NotFound(target.xid)
             tag = conditional.log_tag(view.position(), request, definitions.positions)
             conditional.check_conditions(request, tag)
-            messages = MessageDefinitions(view, request.caller.can_read)
             if is_message_group(target):
                 document, next_after = resolved_messages(target, view, messages, page)
             elif page != MessagePage():

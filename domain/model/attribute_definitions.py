@@ -5,12 +5,12 @@ Spec: Registry Model 1.0-rc4, "Registry Model".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from annals.domain.errors.problems import ModelRequiredTrue, ModelScalarDefault
-from annals.domain.model.compiled_attributes import CHARSETS, switch_key
+from annals.domain.model.compiled_attributes import CHARSETS
 from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
 from annals.domain.model.spec_attributes import Definition, Definitions
 from annals.domain.model.validation import targets, values
@@ -132,15 +132,14 @@ def _full_nested(name: str, row: Definition, model_path: ModelPath, scope: Defin
 
 def _full_ifvalues(row: Definition, model_path: ModelPath, scope: DefinitionContext) -> dict[str, Any]:
     inner_scope = replace(scope, spec_definitions={}, is_version_level=False)
-    keys: set[str] = set()
+    keys: set[Hashable] = set()
     branches = {}
     for key, branch in row["ifvalues"].items():
         branch_path = (*model_path, key)
-        if not key or key.startswith("^") or switch_key(row["type"], key) in keys:
-            raise model_error(
-                branch_path, "a value must not be empty, start with ^, or appear twice in any letter case"
-            )
-        keys.add(switch_key(row["type"], key))
+        if not key or key.startswith("^") or values.switch_key(row["type"], key) in keys:
+            detail = "a value must not be empty, start with ^, or be there twice, in any letter case or notation"
+            raise model_error(branch_path, detail)
+        keys.add(values.switch_key(row["type"], key))
         siblings = checked_aspects(branch, {"siblingattributes": "object"}, branch_path).get("siblingattributes", {})
         duplicates = sorted(scope.reserved_names & object_members(siblings, branch_path).keys())
         if duplicates:
@@ -205,7 +204,8 @@ def _check_default(name: str, row: Definition, model_path: ModelPath, scope: Def
         raise ModelScalarDefault(name=dot_path.text(model_path))
     if not row.get("required"):
         raise ModelRequiredTrue(name=dot_path.text(model_path))
-    check_default(name, row["default"], row, (*model_path, "default"), scope.types)
+    check_value(row["default"], row, (*model_path, "default"), scope.types)
+    check_size(name, row["default"], (*model_path, "default"))
     if row.get("strict", True):
         check_enum(row["default"], row["type"], row.get("enum"), (*model_path, "default"))
 
@@ -223,9 +223,9 @@ def _check_ifvalues(name: str, row: Definition, model_path: ModelPath, scope: De
         return
     if row["type"] not in values.SCALARS:
         raise model_error((*model_path, "ifvalues"), "only scalars have ifvalues")
-    allowed = {switch_key(row["type"], value) for value in row.get("enum", ())}
+    allowed = {values.switch_key(row["type"], value) for value in row.get("enum", ())}
     for key in keys:
-        if allowed and row.get("strict", True) and switch_key(row["type"], key) not in allowed:
+        if allowed and row.get("strict", True) and values.switch_key(row["type"], key) not in allowed:
             raise model_error((*model_path, "ifvalues", key), "the enum does not have this value")
 
 
@@ -247,9 +247,8 @@ def check_value(value: Any, definition: Definition, model_path: ModelPath, types
         raise model_error(model_path, invalid_value.detail) from None
 
 
-def check_default(name: str, value: Any, definition: Definition, model_path: ModelPath, types: targets.Types) -> None:
-    """Checks a default of an attribute: its type and its size (ENT-13). Raises: ModelError."""
-    check_value(value, definition, model_path, types)
+def check_size(name: str, value: Any, model_path: ModelPath) -> None:
+    """Checks that a default fits in a header with the name of its attribute (ENT-13). Raises: ModelError."""
     try:
         values.size_check(name)(value)
     except InvalidValue as invalid_value:
@@ -263,4 +262,4 @@ def check_enum(value: Any, type_name: str, enum: Collection[Any] | None, model_p
         raise model_error(model_path, f"{values.string_form(value)!r} is not in the enum")
 
 
-__all__ = ["ASPECTS", "DefinitionContext", "check_default", "check_enum", "check_value", "full_definitions"]
+__all__ = ["ASPECTS", "DefinitionContext", "check_enum", "check_size", "check_value", "full_definitions"]

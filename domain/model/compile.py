@@ -127,6 +127,7 @@ def _compile_group(
     bounds = constraints.check_constraints(
         row.pop("constraints", {}), attributes, versions, types, (*model_path, "constraints")
     )
+    constraints.check_defaults(bounds, (*model_path, "constraints"))
     row |= {"attributes": attributes, "resources": resource_types}
     if bounds:
         row["constraints"] = bounds

@@ -7,9 +7,8 @@ So an entity costs one pass over the names that its variant knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from annals.domain.model.spec_attributes import Definition, Definitions
@@ -71,7 +70,7 @@ class CompiledAttributes:
         """pending_switches: names whose `ifvalues` are not applied yet; None: all."""
         self._definitions = definitions
         self._rules = rules
-        self._variants: dict[tuple[tuple[str, str], ...], CompiledAttributes] = {}
+        self._variants: dict[tuple[tuple[str, Hashable], ...], CompiledAttributes] = {}
         self._switches = _switches(definitions, definitions if pending_switches is None else pending_switches)
         compiled_by_name = {
             name: compile_definition(name, row, rules)
@@ -171,16 +170,16 @@ class CompiledAttributes:
             variant = variant._variants.get(switch_values) or variant._build_variant(switch_values)
         return variant
 
-    def _switch_values(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def _switch_values(self, attributes: Mapping[str, Any]) -> tuple[tuple[str, Hashable], ...]:
         switch_values = []
         for name, keys in self._switches.items():
             definition, value = self._definitions[name], attributes.get(name)
-            key = switch_key(definition["type"], definition.get("default") if value is None else value)
+            key = values.switch_key(definition["type"], definition.get("default") if value is None else value)
             if key in keys:
                 switch_values.append((name, key))
         return tuple(switch_values)
 
-    def _build_variant(self, switch_values: tuple[tuple[str, str], ...]) -> CompiledAttributes:
+    def _build_variant(self, switch_values: tuple[tuple[str, Hashable], ...]) -> CompiledAttributes:
         siblings_by_name: dict[str, Definitions] = {name: self._switches[name][key] for name, key in switch_values}
         definitions: Definitions = {}
         for name, row in self._definitions.items():
@@ -372,23 +371,16 @@ def _attribute_row(name: str, definition: Definition, compiled: CompiledDefiniti
     return AttributeRow(name, compiled.check, default_value, bool(definition.get("required")))
 
 
-def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[str, Definitions]]:
-    """Sibling definitions by attribute and folded key."""
+def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[Hashable, Definitions]]:
+    """Sibling definitions by attribute and `switch_key`."""
     return {
         name: {
-            switch_key(definitions[name]["type"], key): branch["siblingattributes"]
+            values.switch_key(definitions[name]["type"], key): branch["siblingattributes"]
             for key, branch in definitions[name]["ifvalues"].items()
         }
         for name in names
         if definitions[name].get("ifvalues")
     }
-
-
-def switch_key(type_name: str, value: Any) -> str:
-    """The text that `ifvalues` compares; for a value that is not a scalar it is empty, which no key is."""
-    if not isinstance(value, (str, bool, int, float, Decimal)):
-        return ""
-    return values.fold_value(values.equality_key(type_name, value))
 
 
 def _has_readonly(definition: Definition) -> bool:

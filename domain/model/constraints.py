@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from annals.domain.model.attribute_definitions import check_default, check_enum, check_value
+from annals.domain.model.attribute_definitions import check_enum, check_size, check_value
 from annals.domain.model.level import SPEC_RULES
 from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
 from annals.domain.model.spec_attributes import Definition, Definitions
@@ -33,6 +33,28 @@ def check_constraints(
         key: _full_constraint(key, constraint, group, versions, types, (*model_path, key))
         for key, constraint in object_members(rows, model_path).items()
     }
+
+
+def check_defaults(rows: Mapping[str, Mapping[str, Any]], model_path: ModelPath) -> None:
+    """Checks that Versions can have the defaults of valid constraints: by their size, and by the specification's own
+    rules about some attributes.
+
+    Only for constraints that are written: stored ones may be older than these checks. Raises: ModelError.
+    """
+    for key, row in rows.items():
+        if (default := row.get("default")) is None:
+            continue
+        _, path = parse_constraint_key(key)
+        check_size(path[-1], default, (*model_path, key, "default"))
+        if len(path) == 1 and path[0] in SPEC_RULES:
+            _check_spec_rule(path[0], default, (*model_path, key, "default"))
+
+
+def _check_spec_rule(name: str, value: Any, model_path: ModelPath) -> None:
+    try:
+        SPEC_RULES[name](value)
+    except InvalidValue as invalid_value:
+        raise model_error(model_path, invalid_value.detail) from None
 
 
 @lru_cache(maxsize=1024)
@@ -83,22 +105,11 @@ def _full_constraint(
         check_enum(value, attribute["type"], attribute_enum, (*model_path, "enum", index))
     default = row.get("default", attribute.get("default"))
     if default is not None:
-        _, path = parse_constraint_key(key)
-        check_default(path[-1], default, attribute, (*model_path, "default"), types)
+        check_value(default, attribute, (*model_path, "default"), types)
         check_enum(default, attribute["type"], enum or attribute_enum, (*model_path, "default"))
-        if len(path) == 1:
-            check_spec_rule(path[0], default, (*model_path, "default"))
     if "equals" in row:
         _check_equals(row["equals"], attribute, group, (*model_path, "equals"))
     return row
-
-
-def check_spec_rule(name: str, value: Any, model_path: ModelPath) -> None:
-    """Checks the specification's own rule about an attribute of Versions, if it has one. Raises: ModelError."""
-    try:
-        SPEC_RULES.get(name, lambda value: value)(value)
-    except InvalidValue as invalid_value:
-        raise model_error(model_path, invalid_value.detail) from None
 
 
 def _constrained_attribute(key: str, versions: Mapping[str, Definitions], model_path: ModelPath) -> Definition:

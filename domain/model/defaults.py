@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from annals.domain.model.compiled_attributes import switch_key
 from annals.domain.model.spec_attributes import Definition, Definitions
-from annals.domain.model.validation.values import equality_key
+from annals.domain.model.validation.values import equality_key, switch_key
 from annals.domain.registry.explicit_values import DefaultMarks
 
 
 def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
-    """
-
-    Marks (see `annals.domain.registry.explicit_values`) of the values that equal their defaults; an array is one value.
-    """
+    """The values that equal their defaults, as `DefaultMarks`; an array is one value."""
     definitions_in_force = dict(_active_definitions(definitions, values))
     wildcard = definitions_in_force.pop("*", None)
     marks: DefaultMarks = {}
@@ -49,8 +45,9 @@ def _active_definitions(definitions: Definitions, values: Mapping[str, Any]) -> 
         yield name, row
         value = values.get(name)
         if value is not None:
+            switch = switch_key(row["type"], value)
             for key, branch in row.get("ifvalues", {}).items():
-                if switch_key(row["type"], key) == switch_key(row["type"], value):
+                if switch_key(row["type"], key) == switch:
                     yield from _active_definitions(branch["siblingattributes"], values)
 
 

@@ -5,8 +5,9 @@ Spec: core 1.0-rc4, "constraints Attribute" (ENT-155).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
 
 from annals.domain.errors.problems import InvalidAttribute, ModelError
 from annals.domain.model import constraints
@@ -14,6 +15,8 @@ from annals.domain.model.model_errors import model_error, object_members
 from annals.domain.model.spec_attributes import Definitions
 from annals.domain.model.types import GroupType
 from annals.domain.model.validation.values import equality_key
+
+_ATTRIBUTE: Final = "constraints"
 
 #: Constraints by the Resource type and the path of the attribute that they apply to.
 ConstraintsByPath = dict[tuple[str, ...], dict[str, Any]]
@@ -28,17 +31,30 @@ def group_constraints(group: GroupType, rows: Mapping[str, Any] | None, xid: str
     Raises: InvalidAttribute if it is not a valid constraint, or wider than that of the type.
     """
     bounds = {_constraint_path(key): row for key, row in group.constraints.items()}
-    try:
+    with _as_invalid_attribute(xid):
         for key, row in (rows or {}).items():
             bounds |= _narrow_constraint(group, key, row, bounds)
-    except ModelError as problem:
-        path_text, _, detail = problem.arguments["error_detail"].partition(": ")
-        raise InvalidAttribute(xid, name=path_text, error_detail=detail) from None
     return bounds
 
 
+def check_defaults(rows: Mapping[str, Any] | None, xid: str) -> None:
+    """Checks the defaults of valid constraints that are written to a Group. Raises: InvalidAttribute."""
+    with _as_invalid_attribute(xid):
+        constraints.check_defaults(rows or {}, (_ATTRIBUTE,))
+
+
+@contextmanager
+def _as_invalid_attribute(xid: str) -> Iterator[None]:
+    """Raises: InvalidAttribute for a ModelError in the block."""
+    try:
+        yield
+    except ModelError as problem:
+        path_text, _, detail = problem.arguments["error_detail"].partition(": ")
+        raise InvalidAttribute(xid, name=path_text, error_detail=detail) from None
+
+
 def _narrow_constraint(group: GroupType, key: str, definition: Any, bounds: ConstraintsByPath) -> ConstraintsByPath:
-    model_path = ("constraints", key)
+    model_path = (_ATTRIBUTE, key)
     own_aspects = {
         aspect: value for aspect, value in object_members(definition, model_path).items() if value not in ("", [])
     }

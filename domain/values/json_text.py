@@ -104,13 +104,17 @@ def differing_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> se
 
 def is_equal(first: Json, other: Json) -> bool:
     """Whether two values are equal, whatever the order of members; unlike in Python, `true` is not 1 at any depth."""
-    if first != other:
-        return False
+    if first is other:
+        return True
     if isinstance(first, dict):
-        return all(is_equal(value, other[name]) for name, value in first.items())
+        return (
+            isinstance(other, dict)
+            and first.keys() == other.keys()
+            and all(is_equal(value, other[name]) for name, value in first.items())
+        )
     if isinstance(first, list):
-        return all(map(is_equal, first, other))
-    return isinstance(first, bool) == isinstance(other, bool)
+        return isinstance(other, list) and len(first) == len(other) and all(map(is_equal, first, other))
+    return first == other and isinstance(first, bool) == isinstance(other, bool)
 
 
 def number_text(number: float | Decimal) -> str:

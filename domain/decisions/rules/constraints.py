@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft
 from annals.domain.decisions.rules.equality import comparable_value
 from annals.domain.errors.problems import ConstraintFailure
 from annals.domain.model import ResourceType
-from annals.domain.model.group_constraints import ConstraintsByPath, group_constraints
+from annals.domain.model.group_constraints import ConstraintsByPath, check_defaults, group_constraints
 from annals.domain.registry.entities import Attributes
 from annals.domain.values import dot_path
 from annals.domain.values import xid as xids
+
+_CONSTRAINTS: Final = "constraints"
 
 
 def check_constraints(changes: ChangeSet) -> None:
@@ -32,7 +34,10 @@ def check_constraints(changes: ChangeSet) -> None:
     constraints_by_group = _GroupConstraints(changes)
     for group in list(changes.groups.values()):
         if group.xid != xids.REGISTRY and group.is_updated and not group.is_deleted:
-            _load_affected_resources(changes, group, constraints_by_group.constraints_of(group.xid))
+            bounds = constraints_by_group.constraints_of(group.xid)
+            if _has_new_constraints(group):
+                check_defaults(group.attributes.get(_CONSTRAINTS), group.xid)
+            _load_affected_resources(changes, group, bounds)
     remaining = [
         resource_draft
         for resource_draft in changes.resources.values()
@@ -51,7 +56,7 @@ def check_constraints(changes: ChangeSet) -> None:
 def constraint_defaults(changes: ChangeSet, resource: ResourceDraft) -> Mapping[tuple[str, ...], Any]:
     """Defaults that a Group's own constraints define for attributes of its Resources, by path (ENT-155)."""
     group = changes.group(group_of_resource(resource.xid))
-    constraints = group.attributes.get("constraints")
+    constraints = group.attributes.get(_CONSTRAINTS)
     if not constraints:
         return {}
     bounds = _constraints_of_type(
@@ -75,7 +80,7 @@ class _GroupConstraints:
     def constraints_of(self, group: str) -> ConstraintsByPath:
         """The constraints for all Resources of a Group. Raises: InvalidAttribute."""
         if group not in self._cache:
-            constraints = self._changes.group(group).attributes.get("constraints")
+            constraints = self._changes.group(group).attributes.get(_CONSTRAINTS)
             self._cache[group] = group_constraints(self._changes.group_type(group), constraints, group)
         return self._cache[group]
 
@@ -112,11 +117,15 @@ def _load_affected_resources(changes: ChangeSet, group: GroupDraft, bounds: Cons
 
 
 def _has_changed(group: GroupDraft, bounds: ConstraintsByPath) -> bool:
-    previous, current = group.before or {}, group.attributes
-    if previous.get("constraints") != current.get("constraints"):
+    if _has_new_constraints(group):
         return True
+    previous, current = group.before or {}, group.attributes
     referenced_paths = [dot_path.parse(row["equals"]) for row in bounds.values() if row.get("equals")]
     return any(dot_path.find(previous, path) != dot_path.find(current, path) for path in referenced_paths)
+
+
+def _has_new_constraints(group: GroupDraft) -> bool:
+    return (group.before or {}).get(_CONSTRAINTS) != group.attributes.get(_CONSTRAINTS)
 
 
 def _check_versions(changes: ChangeSet, resource: ResourceDraft, constraints_by_group: _GroupConstraints) -> None:

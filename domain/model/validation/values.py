@@ -6,7 +6,7 @@ Spec: core 1.0-rc4, "Data Types".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final
@@ -15,13 +15,15 @@ from annals.domain.model.validation import rfc3339, targets, uris
 from annals.domain.model.validation.targets import Types
 from annals.domain.model.validation.value_errors import InvalidValue
 from annals.domain.values import timestamps
-from annals.domain.values.json_text import number_text
+from annals.domain.values.json_text import InvalidJson, loads, number_text
 
 #: Returns the value to store. Raises: InvalidValue.
 ValueCheck = Callable[[Any], Any]
 #: The steps from a value to a nested one, the last step first.
 ValueTrail = tuple["ValueTrail", str | int] | None
 
+#: The types of numbers from JSON text; a bool is an int to Python only.
+_NUMBERS: Final = (int, float, Decimal)
 #: The maximum number of digits of an int from JSON text; longer integers are Decimals.
 _INT_DIGITS: Final = 18
 #: The maximum size in bytes of a scalar attribute's name and value together, so that they fit in a header (ENT-13).
@@ -170,15 +172,34 @@ def _canonical_number(number: Decimal) -> str:
 def equality_key(type_name: str, value: Any) -> Any:
     """An equal, hashable key for two values of a scalar data type that mean the same.
 
-    Timestamps are equal if they name the same instant, numbers if they have the same value. A value that is not of the
-    type is its own key.
+    Timestamps are equal if they name the same instant, numbers if they have the same value, also with another sign of
+    zero. A value that is not of the type is its own key.
     """
-    if type_name in _NUMBER_CHECKS and type(value) in (int, float, Decimal):
-        return _canonical_number(Decimal(number_text(value)))
+    if type_name in _NUMBER_CHECKS and type(value) in _NUMBERS:
+        return Decimal, Decimal(number_text(value))
     if type_name == "timestamp" and type(value) is str:
         with suppress(ValueError, OverflowError):
             return timestamps.instant_key(rfc3339.to_utc(value))
     return value
+
+
+def switch_key(type_name: str, value: Any) -> Hashable:
+    """What `ifvalues` compares of a value, and of a key, which is the text of a value; None for what is no scalar."""
+    if type_name in _NUMBER_CHECKS and type(value) is str:
+        value = _parse_number(value)
+    if not isinstance(value, (str, bool, *_NUMBERS)):
+        return None
+    key = equality_key(type_name, value)
+    return key if isinstance(key, tuple) else fold_value(key)
+
+
+def _parse_number(text: str) -> Any:
+    """The number that a text is in JSON; else the text."""
+    try:
+        value = loads(text.encode(errors="replace"))
+    except InvalidJson:
+        return text
+    return value if type(value) in _NUMBERS else text
 
 
 def fold_value(value: Any) -> str:

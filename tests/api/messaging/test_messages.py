@@ -119,6 +119,10 @@ def test_a_message_means_its_default_version(api: Api) -> None:
     pinned = resolved(api, "/messagegroups/g/messages/pinned")
     assert pinned["unresolved"] == {"uri": f"{B}/versions/1", "reason": "dangling"}
     assert resolved(api, f"{M}/versions/1")["message"]["datacontenttype"] == "text/plain"
+    api.done("PUT", "/messagegroups/g/messages/shown/meta", {"xref": M})
+    shown = "/messagegroups/g/messages/shown/versions"
+    assert resolved(api, f"{shown}/1")["xid"] == f"{shown}/1"
+    assert api.send("GET", f"/-/resolved{shown}/none").status_code == 404
 
 
 @pytest.mark.parametrize(

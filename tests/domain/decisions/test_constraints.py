@@ -103,6 +103,22 @@ def test_a_group_may_give_defaults() -> None:
     assert made.get("/boxes/b1/pens/p2").attributes["nib"] == {"unit": "mm"}
 
 
+@pytest.mark.parametrize("default", [{"pens.ink": {"default": "x" * 5000}}, {"pens.name": {"default": ""}}])
+def test_defaults_are_checked_when_they_are_written(default: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    # ENT-13, ENT-155: a default that no Version can have is refused, but one of an earlier release holds nothing up
+    made = registry({})
+    assert refused(made, "/boxes/b1", {"constraints": default})[0] == "invalid_attribute"
+    monkeypatch.setattr("annals.domain.decisions.rules.constraints.check_defaults", lambda *_: None)
+    made.put("/boxes/b1", {"constraints": default})
+    monkeypatch.undo()
+    made.put(PEN, {"ink": "red", "name": "it"})
+    made.put(PEN, {"ink": "blue", "name": "it"})
+    made.put("/boxes/b1", {"constraints": default, "color": "red"})
+    made.model({"groups": {"boxes": {**BOX, "description": "new"}}})
+    made.put("/boxes/b1", {"color": "red"})
+    assert refused(made, "/boxes/b1", {"constraints": default})[0] == "invalid_attribute"
+
+
 def test_a_model_that_constrains_what_is_stored_is_refused() -> None:
     # MOD-64, MOD-93: stored Versions have to comply
     made = registry({})

@@ -12,6 +12,7 @@ import pytest
 from annals.domain.errors.problems import InvalidAttribute
 from annals.domain.model import Level, Model, compile_model
 from annals.domain.model.validation.values import nested_size_check
+from annals.domain.values.json_text import loads
 
 
 def model(**files: Any) -> Model:
@@ -70,6 +71,34 @@ def test_equal_numbers_in_any_notation() -> None:
         whole = level.complete({**own, "i": written, "d": written, "c": "x", "n": Decimal("12E+20")}, "/dirs/d/files/f")
         assert (repr(whole["i"]), whole["d"], whole["c"]) == ("100", written, "x")
         assert str(whole["n"]) == "1200000000000000000000"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "given"),
+    [
+        ("0", "-0.0"),
+        ("0", "0E9999"),
+        ("-0", "0e-5000"),
+        ("1e5000", "10e4999"),
+        ("1E4097", "10E4096"),
+        ("1e-7", "0.0000001"),
+        ("1.50", "1.5"),
+        ("18446744073709551616", "1.8446744073709551616E19"),
+    ],
+)
+def test_numbers_are_equal_by_their_value(allowed: str, given: str) -> None:
+    # TRAP-1, MOD-24: in enums, and in the keys of `ifvalues`, which are texts
+    number, other = loads(allowed.encode()), loads(given.encode())
+    switched = {allowed: {"siblingattributes": {"c": {"type": "string"}}}}
+    level = version(
+        e={"type": "decimal", "enum": [number], "default": other, "required": True},
+        d={"type": "decimal", "ifvalues": switched},
+    )
+    born = "2026-01-01T00:00:00Z"
+    own = {"fileid": "f", "versionid": "1", "ancestorid": "1", "createdat": born, "modifiedat": born}
+    whole = level.complete({**own, "e": other, "d": other, "c": "x"}, "/dirs/d/files/f")
+    assert (whole["e"], whole["d"], whole["c"]) == (other, other, "x")
+    assert level.complete(own, "/dirs/d/files/f")["e"] == other
 
 
 def test_a_replacement_keeps_what_clients_cannot_set() -> None:
