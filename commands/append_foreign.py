@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Final
 
 from annals.commands.store import hashes
@@ -22,6 +23,8 @@ from annals.domain.replication.link import Link
 #: Records a change of this registry's model.
 RecordModel = Callable[[ReplaceModel], Recorded]
 
+#: How far the clock of another registry may be ahead of this one's.
+MAX_AHEAD: Final = timedelta(days=1)
 _RECORDED_IDS: Final = "SELECT folded FROM interaction WHERE folded {among}"
 _STREAMS_OF_INTERACTION: Final = (
     "SELECT l.stream FROM interaction i JOIN log l ON l.position >= i.first AND l.position <= i.last WHERE i.folded = ?"
@@ -41,7 +44,10 @@ def append_foreign(transaction: WriteTransaction, command: Follow, record_model:
     if link.is_promoted or not link.is_enabled or not link.follows_log:
         raise NotReceiving(command.xid)
     recorded: list[tuple[int, EntityEvent]] = []
+    latest = transaction.store.clock() + MAX_AHEAD
     for foreign in _new_interactions(transaction, command.interactions, link):
+        if foreign.time > latest:
+            raise _future_error(link, foreign)
         if (model := required_model_change(foreign, link, transaction.world)) is not None:
             recorded += record_model(model).events
         events = local_events(foreign, link, transaction.world)
@@ -120,6 +126,12 @@ def _interaction(foreign: ForeignInteraction, log_end: int, events: int) -> Inte
         authenticator=storable_text(foreign.authenticator),
         keyid=storable_text(foreign.keyid),
     )
+
+
+def _future_error(link: Link, foreign: ForeignInteraction) -> Diverged:
+    """The error for a time that all later interactions here would take over, because times never go back."""
+    detail = f"{foreign.xregcorrelationid} has the time {format_time(foreign.time)}, far ahead of the clock here"
+    return Diverged(link.xid, error_detail=detail)
 
 
 def _diverged_error(link: Link, foreign: ForeignInteraction) -> Diverged:

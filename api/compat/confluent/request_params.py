@@ -161,9 +161,11 @@ def _recode(content: bytes, parameters: Sequence[str]) -> bytes:
         name = codecs.lookup(charset.strip().strip('"')).name
         if name in _CHARSETS:
             return content.decode(name).encode()
-    except (LookupError, UnicodeError, ValueError):
+    except UnicodeError:
+        raise SchemaRegistryError(400, f"The body is no text in {charset}") from None
+    except (LookupError, ValueError):
         pass
-    raise SchemaRegistryError(400, f"The body is no text in {charset}")
+    raise SchemaRegistryError(400, f"The charset {charset} is not supported; send UTF-8")
 
 
 def _decode(text: str) -> str:

@@ -134,11 +134,12 @@ def _check_compatibility(document_check: CompatibilityCheck, parse: ParseDocumen
     if (obstacle := _obstacle(document_check.reader, document_check.writer)) is not None:
         return obstacle
     assert format_module is not None, "nobody asks about formats that are not known"
-    return tuple(
-        format_module.load().incompatibilities(
-            parse(document_check.reader), parse(document_check.writer), document_check.newer
-        )
-    )
+    reader = parse(document_check.reader)
+    try:
+        writer = parse(document_check.writer)
+    except InvalidDocument as violation:  # such as one that an earlier release took
+        return (Incompatibility(FORMAT_RULE, violation.text, writer=violation.location),)
+    return tuple(format_module.load().incompatibilities(reader, writer, document_check.newer))
 
 
 def _find_changes(document_check: ChangesCheck, parse: ParseDocument) -> CheckResult:

@@ -29,7 +29,8 @@ def local_events(interaction: ForeignInteraction, link: Link, world: World) -> l
     events = [event for event in interaction.events if link.scope.has(event.xid)]
     if not events and not model_events(interaction, link):
         return []
-    world.prefetch(event.xid for event in events)
+    world.prefetch({*(event.xid for event in events), *_parents(events)})
+    _check_parents(events, link, world)
     entity_events = [_local_event(event, link, world) for event in events]
     if link.scope.is_whole:
         return entity_events
@@ -49,6 +50,21 @@ def required_model_change(interaction: ForeignInteraction, link: Link, world: Wo
         if merged_model != world.model.source:
             return ReplaceModel(merged_model)
     return None
+
+
+def _parents(events: Sequence[EntityEvent]) -> set[str]:
+    """The owners of the entities that events leave."""
+    parents = (xids.parent(event.xid) for event in events if not isinstance(event, EntityDeleted))
+    return {parent for parent in parents if parent is not None}
+
+
+def _check_parents(events: Sequence[EntityEvent], link: Link, world: World) -> None:
+    """Raises: Diverged for an entity whose owner does not exist after these events."""
+    owners = {event.stream for event in events if not isinstance(event, EntityDeleted)}
+    missing = {parent for parent in _parents(events) if xids.stream(parent) not in owners and world.get(parent) is None}
+    for event in events if missing else ():
+        if xids.parent(event.xid) in missing:
+            raise _diverged_error(link, event, f"has no owner: {xids.parent(event.xid)} does not exist here")
 
 
 def _local_event(event: EntityEvent, link: Link, world: World) -> EntityEvent:

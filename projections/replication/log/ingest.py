@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from annals.domain.decisions.commands import Follow
 from annals.domain.decisions.replication.append_foreign import model_events
@@ -12,12 +12,20 @@ from annals.domain.errors.http_errors import Diverged
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.comparison import remote_snapshot
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events that are recorded together, unless one interaction has more.
 BATCH_EVENTS: Final = 2000
+#: The fact with a position of the other log and the state there, by which a log that was replaced is noticed.
+READ_STATE_KEY: Final = "readstate"
 #: Largest size in bytes of documents held in memory, unless one interaction has more.
 BATCH_BYTES: Final = 64 << 20
+
+
+def read_state(position: int, state: str) -> dict[str, Any] | None:
+    """The fact about a position that was read. state: in hex; None without one, because not every caller sees it."""
+    return {"position": position, "state": state} if state else None
 
 
 class LogIngester:
@@ -26,12 +34,14 @@ class LogIngester:
     def __init__(self, link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
         """Finds the cursor. remote: the other registry, from which the cursor of a link without state is derived.
 
-        Raises: RemoteError, Diverged.
+        Raises: RemoteError; Diverged also if the log of the other registry is not the one that was read so far.
         """
         self._link = link
         self._context = context
-        cursor = context.states.read(link.id).cursor
-        self.cursor = cursor if cursor is not None else self._starting_position(remote)
+        progress = context.states.read(link.id)
+        if remote is not None and (read_state := progress.status.get(READ_STATE_KEY)) is not None:
+            self._check_same_log(remote, read_state["position"], read_state["state"])
+        self.cursor = progress.cursor if progress.cursor is not None else self._starting_position(remote)
 
     def ingest(self, interactions: Iterable[ForeignInteraction | None]) -> None:
         """Imports interactions in the order of the other log. Some may have been imported before.
@@ -63,9 +73,24 @@ class LogIngester:
         if not batch:
             return
         self._context.execute(self._link, Follow(self._link.xid, tuple(batch)))
-        self.cursor = batch[-1].last
-        last_time = batch[-1].time.isoformat()
-        self._context.states.update(self._link.id, self.cursor, taken=last_time, lastcontact=time.time(), error=None)
+        last_interaction = batch[-1]
+        self.cursor = last_interaction.last
+        facts = {
+            "taken": last_interaction.time.isoformat(),
+            READ_STATE_KEY: read_state(last_interaction.last, last_interaction.state.hex()),
+        }
+        self._context.states.update(self._link.id, self.cursor, **facts, lastcontact=time.time(), error=None)
+
+    def _check_same_log(self, remote: RemoteClient, position: int, state: str) -> None:
+        """Checks that the other registry has the same state as before after an interaction that was read.
+
+        A registry that was restored from a backup may have another one there. A log that ends before is noticed later.
+        Raises: RemoteError, Diverged.
+        """
+        snapshot = remote_snapshot(remote, position)
+        if snapshot.position == position and snapshot.state and snapshot.state != state:
+            detail = f"{self._link.url} has another log than before: it differs at position {position}, which was read"
+            raise Diverged(self._link.xid, error_detail=f"{detail} already; a repair continues from there")
 
     def _starting_position(self, remote: RemoteClient | None) -> int:
         """The other log's position at the last common interaction of the tree; 0 if there is none."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from annals.commands.store.clock import parse_time
 from annals.commands.store.mapper import EventMapper, UnreadableEvent
 from annals.domain.registry.events import EntityEvent
+from annals.domain.replication.foreign_checks import check_event, check_interaction
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.values.json_text import InvalidJson, loads_trusted
 
@@ -33,7 +34,7 @@ class LogLineParser:
     @property
     def has_partial(self) -> bool:
         """Whether an interaction has begun and is not complete."""
-        return bool(self._events or self._documents)
+        return bool(self._interaction or self._documents)
 
     def feed(self, line: bytes) -> ForeignInteraction | None:
         """The interaction that a line completes; None before its last line. Raises: BrokenFeed."""
@@ -48,7 +49,7 @@ class LogLineParser:
         if "document" in members:
             self._documents |= _parse_document(members)
             return None
-        if self._events:
+        if self._interaction:
             raise BrokenFeed(f"the interaction {self._interaction['xregcorrelationid']} ends before its last event")
         self._interaction, self._documents = members, {}
         return None
@@ -60,7 +61,7 @@ class LogLineParser:
         if position != self._interaction["last"]:
             return None
         events, documents, self._events, self._documents = self._events, self._documents, [], {}
-        interaction_members = self._interaction
+        interaction_members, self._interaction = self._interaction, {}
         return foreign_interaction(
             interaction_members,
             interaction_members["registryurl"],
@@ -92,7 +93,9 @@ def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[
             if "document" in members:
                 documents |= _parse_document(members)
             elif members.pop("position", None) is not None:
-                return _parse_event(members), documents
+                event = _parse_event(members)
+                check_event(event)
+                return event, documents
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
             raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
     raise BrokenFeed("the feed has no event where there is one")
@@ -120,8 +123,11 @@ def _parse_event(content: dict[str, Any]) -> EntityEvent:
 def foreign_interaction(
     members: dict[str, Any], registry_url: str, state: bytes, events: list[EntityEvent], documents: dict[str, bytes]
 ) -> ForeignInteraction:
-    """An interaction from its parts. members: the members that all its formats have in common."""
-    return ForeignInteraction(
+    """An interaction from its parts. members: the members that all its formats have in common.
+
+    Raises: ValueError for what no registry records.
+    """
+    interaction = ForeignInteraction(
         last=members["last"],
         xregcorrelationid=members["xregcorrelationid"],
         time=parse_time(members["time"]),
@@ -134,3 +140,5 @@ def foreign_interaction(
         authenticator=members.get("authenticator", ""),
         keyid=members.get("keyid", ""),
     )
+    check_interaction(interaction)
+    return interaction

@@ -21,6 +21,8 @@ from annals.projections.replication.remote.remote_client import RemoteClient, Re
 #: checks for the end of the other log.
 STREAM_SECONDS: Final = 20
 HEAD_POLL_SECONDS: Final = 2
+#: Seconds from one stream to the next, because something between both registries may end streams at once.
+MIN_STREAM_SECONDS: Final = 1
 _EVENT_STREAM: Final = "text/event-stream"
 _DATA_FIELD: Final = b"data: "
 _ID_FIELD: Final = b"id: "
@@ -47,7 +49,9 @@ class LogPull:
                 recorder.note_head()
                 fetch_interactions(remote, ingester, self._context)
                 recorder.note_caught_up(ingester)
+                started_at = time.monotonic()
                 follow_stream(remote, ingester, self._context, recorder)
+                self._context.stopping.wait(max(0.0, started_at + MIN_STREAM_SECONDS - time.monotonic()))
 
 
 def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: LinkWorkerContext) -> None:
@@ -104,7 +108,7 @@ def _stream_interactions(
     A None means: record everything so far without waiting for more. An idle stream now and then sends its position,
     which may be beyond interactions that it hides from this reader.
     """
-    parser, started_at, last_position = LogLineParser(), time.monotonic(), 0
+    parser, started_at, last_position, frame_position = LogLineParser(), time.monotonic(), 0, 0
     checked_at = started_at
     for line in lines:
         if line is None:
@@ -117,7 +121,9 @@ def _stream_interactions(
                 checked_at = now
             if now - started_at > STREAM_SECONDS:
                 return
+        elif not line:  # the end of a frame: the connection may end before its data, which follow its position
+            last_position = frame_position
         elif line.startswith(_ID_FIELD):
-            last_position = int(line[len(_ID_FIELD) :])
+            frame_position = int(line[len(_ID_FIELD) :])
         elif line.startswith(_DATA_FIELD) and (interaction := parser.feed(line[len(_DATA_FIELD) :])) is not None:
             yield interaction

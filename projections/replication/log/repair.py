@@ -22,6 +22,7 @@ from annals.projections.replication.log.comparison import (
     remote_snapshot,
     scope_hashes,
 )
+from annals.projections.replication.log.ingest import READ_STATE_KEY, read_state
 from annals.projections.replication.log.link_status import EQUAL, check_comparable
 from annals.projections.replication.log.log_lines import NDJSON, parse_first_event
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
@@ -62,6 +63,7 @@ def repair(link: Link, context: LinkWorkerContext) -> int:
         after = _hashes(link, context, remote, snapshot)
     repair_fact = {"entities": count, "before": before.here, "after": after.here}
     facts = {"verdict": EQUAL, "differences": 0, "compared": after._asdict(), "repair": repair_fact}
+    facts[READ_STATE_KEY] = read_state(snapshot.position, snapshot.state)
     context.states.update(link.id, snapshot.position, **facts, difference=None, diverged=None, error=None, failed=None)
     context.execute(link, ControlLink(link.xid, "repaired"))
     return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -78,3 +79,32 @@ def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str
         wait_until_equal_contents(a, b)
         until(lambda: a.status("out")["position"] == a.head()["position"])
         assert len(b.ids()) == len(before) + 1
+
+
+def test_a_source_that_was_restored_from_a_backup(tmp_path: Path) -> None:
+    """LEG-913: its log grows past the cursor again; the link diverges, takes nothing of it, and a repair resumes it."""
+    with registries(tmp_path, "a", "b", places=None) as (a, b):
+        a.write("g/s/1")
+        a.stop()
+        file, backup = (tmp_path / "a" / name for name in ("annals.db", "backup.db"))
+        shutil.copy(file, backup)
+        a.start()
+        b.link("a", a.url, scope={"groups": ["/schemagroups/g"]}, interval=1)
+        a.write("g/s/2")
+        versions = "/schemagroups/g/schemas/s/versions"
+        until(lambda: b.request("GET", f"{versions}/2$details").is_success)
+        a.stop()
+        for leftover in tmp_path.glob("a/annals.db*"):
+            leftover.unlink()
+        shutil.copy(backup, file)
+        a.start()
+        for id in ("3", "4"):
+            a.write(f"g/s/{id}")
+        until(lambda: "has another log than before" in b.status("a").get("error", ""))
+        assert b.status("a")["state"] == "diverged" and "readstate" not in b.status("a")
+        assert list(b.done("GET", versions)) == ["1", "2"]
+        b.done("POST", "/-/links/a/actions/repair")
+        until(lambda: list(b.done("GET", versions)) == ["1", "3", "4"])
+        a.write("g/s/5")
+        until(lambda: b.request("GET", f"{versions}/5$details").is_success)
+        assert b.status("a")["state"] == "active"
