@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from annals.domain.access.places import WILDCARD, is_pattern, matches
+from annals.domain.access.places import MAX_PLACES, WILDCARD, is_pattern, matches
 from annals.domain.access.roles import Caller, group_of
 from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
@@ -102,7 +103,7 @@ class Visibility:
         """The name of the collection and the id of each place."""
         return [(name, id) for _, name, id in (place.split("/") for place in sorted(self.places or ()))]
 
-    @property
+    @cached_property
     def _patterns(self) -> list[str]:
         return [place for place in self.places or () if is_pattern(place)]
 
@@ -137,7 +138,9 @@ def _in_places(column: str, group: str, keys: Iterable[str], low: str, high: str
     bounds = SqlFragment(f"{column} {'>' if start == low else '>='} ? AND {column} < ?", (start, end))
     if len(places) == 1:
         return and_(bounds, *_pattern_condition(group, places[0]))
-    return and_(bounds, or_(_place_condition(column, group, place) for place in places))
+    # SQLite plans a look-up for each place, in a time that grows with their square.
+    compared = column if len(places) <= MAX_PLACES else f"({column} || '')"
+    return and_(bounds, or_(_place_condition(compared, group, place) for place in places))
 
 
 def _keys_at(key: str, after_subtree: str) -> _PlaceKeys:
