@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +15,7 @@ from annals.api.cli.setup.log_config import configure_logs
 if TYPE_CHECKING:
     from annals.api.settings.client_settings import ConsoleSettings
     from annals.api.settings.settings import Settings
+    from annals.commands.store.database.store_presence import DatabaseContents
 
 Database = Annotated[
     str | None,
@@ -24,6 +25,14 @@ PublicUrl = Annotated[
     str | None,
     typer.Option("--public-url", metavar="URL", help="Root of the registry as its clients see it."),
 ]
+
+_STORE_CREATION: Final = "`annals serve` or `annals import` creates one"
+#: The largest integer of the databases, for options with positions and limits.
+MAX_INTEGER: Final = 2**63 - 1
+#: The largest integer of Kafka, of Java and of lists in memory, for options with numbers of things.
+MAX_COUNT: Final = 2**31 - 1
+#: A week, for options with pauses: Python's timers cannot wait for all numbers.
+MAX_SECONDS: Final = 604_800
 
 
 def require_id(id: str | None) -> str | None:
@@ -92,19 +101,48 @@ def _explain_file_error() -> Iterator[None]:
 def require_store(settings: Settings) -> Settings:
     """The same settings, if their store exists. A verb that only reads must not create an empty store.
 
-    Raises: StoreError if the file of an SQLite store is missing.
+    Raises: StoreError if there is no store; the errors of the driver.
     """
-    require_folder(settings)
-    file = sqlite_file(settings)
-    if file is not None and not file.exists():
-        raise StoreError(f"there is no store at {file}; `annals serve` or `annals import` creates one.")
+    contents, file = _read_contents(settings), sqlite_file(settings)
+    if contents is None:
+        raise StoreError(f"there is no store at {file}; {_STORE_CREATION}.")
+    if not contents.has_store:
+        from annals.api.settings.shown_settings import mask_password
+
+        raise StoreError(f"there is no store in {file or mask_password(settings.database)}; {_STORE_CREATION}.")
     return settings
 
 
 def require_folder(settings: Settings) -> None:
-    """Raises: StoreError if the folder of an SQLite store is missing. Nothing creates it."""
+    """Checks that a SQLite store is where the settings say, or can be created there.
+
+    Raises: StoreError if the folder is missing, or if the file has tables of another program and no store.
+    """
+    if sqlite_file(settings) is not None:
+        _read_contents(settings)
+
+
+def _read_contents(settings: Settings) -> DatabaseContents | None:
+    """What the database has; None if the file of a SQLite store is missing. Raises: as `require_folder`."""
+    from annals.commands.store.database.store_presence import read_contents
+
     file = sqlite_file(settings)
-    if file is None or file.parent.is_dir():
+    if file is not None:
+        _require_parent(file)
+        if not file.exists():
+            return None
+    contents = read_contents(settings.database)
+    if contents.other_tables:
+        raise StoreError(
+            f"{file} has tables of another program, such as {contents.other_tables[0]}, and no store; correct "
+            "ANNALS_DATABASE or --database."
+        )
+    return contents
+
+
+def _require_parent(file: Path) -> None:
+    """Raises: StoreError if the folder of a SQLite store is missing. Nothing creates it."""
+    if file.parent.is_dir():
         return
     hint = "" if file.is_absolute() else f" An absolute path has four slashes, as in sqlite:////{file}."
     raise StoreError(

@@ -13,6 +13,8 @@ from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.ops.archive_monitor import ArchiveMonitor
 from annals.api.registry.open_registry import Registry
+from annals.commands.store.database.engine import require_same_file
+from annals.commands.store.database.store_file import StoreFileChanged
 from annals.domain.values.json_text import Json
 
 LIVEZ: Final = "livez"
@@ -45,9 +47,12 @@ class HealthRoutes:
         is incomplete is reported, but the server stays ready: only reads of the past need it.
         """
         try:
+            require_same_file(self._registry.store.engine)
             head = self._registry.store.log_end().position
             with self._registry.readers.view() as view:
                 applied_position = view.position()
+        except StoreFileChanged as error:
+            return 503, {"status": "unavailable", "reason": f"the store cannot be used: {error}"}
         except Exception as error:
             if not self._registry.store.damage.note(error):
                 reason = f"the store cannot be reached ({type(error).__name__})"

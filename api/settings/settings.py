@@ -40,6 +40,9 @@ from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.outgoing.allow_list import parse_allow_list
 
 ENV_PREFIX: Final = "ANNALS_"
+#: A day, and a petabyte in megabytes: more than any check needs. The timers and limits of processes hold no more.
+_MAX_CHECK_SECONDS: Final = 86_400
+_MAX_CHECK_MEMORY: Final = 1 << 30
 LogFormat = Literal["console", "json"]
 DEFAULT_HEAD_LIMITS: Final = HeadLimits()
 
@@ -197,8 +200,12 @@ class Settings(BaseSettings):
         None, description="origins whose pages may use the registry, comma-separated; `*` for all"
     )
     check_workers: int = Field(2, ge=1, description="number of processes that check documents against their formats")
-    check_seconds: float = Field(10, gt=0, description="time limit for the check of one document, in seconds")
-    check_memory: int = Field(2048, ge=256, description="memory limit of a checking process, in megabytes")
+    check_seconds: float = Field(
+        10, gt=0, le=_MAX_CHECK_SECONDS, description="time limit for the check of one document, in seconds"
+    )
+    check_memory: int = Field(
+        2048, ge=256, le=_MAX_CHECK_MEMORY, description="memory limit of a checking process, in megabytes"
+    )
     max_body: int = Field(MAX_BODY, ge=1, description="maximum size of a request body, in bytes")
     max_request_line: int = Field(
         DEFAULT_HEAD_LIMITS.request_line,

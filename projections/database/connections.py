@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from sqlalchemy import URL, make_url
 
+from annals.commands.store.database.store_file import require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase, Values
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ def _with_first_row(rows: Iterator[Any], value: Callable[[Any], Any]) -> tuple[A
 
 
 def _open_file(url: URL) -> sqlite3.Connection:
+    require_unchanged(url.database or "")
     file_uri = f"file:{quote(url.database or '')}?mode=rw"
     connection = sqlite3.connect(file_uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
     connection.execute("PRAGMA query_only = ON")

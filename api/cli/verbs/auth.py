@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import MAX_INTEGER, Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.tables import Column, print_json, print_rows, printable_text
 
@@ -125,7 +125,7 @@ def logout(url: ServerUrl) -> None:
 
 @auth.command()
 def denials(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The maximum number of denials.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_INTEGER, help="The maximum number of denials.")] = 100,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")
     ] = False,

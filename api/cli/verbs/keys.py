@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_id, require_store
+from annals.api.cli.options import MAX_SECONDS, Database, load_settings, require_id, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.tables import Column, print_json, print_rows
 from annals.domain.access.keys import COLLECTION
@@ -97,7 +97,10 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 def rotate(
     id: Id,
     grace: Annotated[
-        int, typer.Option("--grace", metavar="SECONDS", help="For how long the key before works, at most 604800.")
+        int,
+        typer.Option(
+            "--grace", max=MAX_SECONDS, metavar="SECONDS", help="For how long the key before works, at most 604800."
+        ),
     ] = 0,
     database: Database = None,
 ) -> None:

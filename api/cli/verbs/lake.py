@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from annals.api.cli.options import bearer_token, load_settings
+from annals.api.cli.options import MAX_COUNT, MAX_SECONDS, bearer_token, load_settings
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.spark_lake import LakePlace, append_lake, optimize_lake, verify_lake
@@ -35,14 +35,18 @@ Brokers = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT,...",
 Prefix = Annotated[str, typer.Option("--prefix", help="Prefix of the topic name.")]
 Tables = Annotated[list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table; may be repeated.")]
 Follow = Annotated[bool, typer.Option("--follow", help="Go on while the log grows, until Ctrl-C or SIGTERM.")]
-Seconds = Annotated[float, typer.Option("--seconds", min=0, help="Seconds between two looks at the log.")]
+Seconds = Annotated[
+    float, typer.Option("--seconds", min=0, max=MAX_SECONDS, help="Seconds between two looks at the log.")
+]
 Head = Annotated[
     str | None,
     typer.Option("--head", metavar="POSITION:HASH", help="A chain hash stored earlier; the log must contain it."),
 ]
 KeepHours = Annotated[
     float,
-    typer.Option("--keep-hours", min=0, help="Replaced files stay for these hours, and past positions readable."),
+    typer.Option(
+        "--keep-hours", min=0, max=MAX_COUNT, help="Replaced files stay for these hours, and past positions readable."
+    ),
 ]
 
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")

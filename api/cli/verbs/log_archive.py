@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import MAX_COUNT, Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.verbs.segments import require_segments, segment_errors
@@ -38,8 +38,10 @@ To = Annotated[
 MovedTo = Annotated[
     str | None, typer.Option("--moved-to", metavar="URI", help="Record that the files of the archive are here now.")
 ]
-Events = Annotated[int, typer.Option(min=1, help="Events in a new segment; the last interaction is complete.")]
-Group = Annotated[int, typer.Option(min=1, help="Rows in a row group: what is read for one old event.")]
+Events = Annotated[
+    int, typer.Option(min=1, max=MAX_COUNT, help="Events in a new segment; the last interaction is complete.")
+]
+Group = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="Rows in a row group: what is read for one old event.")]
 
 
 def archive(

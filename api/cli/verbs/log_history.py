@@ -14,7 +14,7 @@ from annals.api.audit import queries
 from annals.api.audit.formats import ListWrapper, TableFormat, TableLayout, write_table
 from annals.api.audit.representations import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
 from annals.api.audit.request_params import AuditParams, parse_audit_params
-from annals.api.cli.options import Database
+from annals.api.cli.options import MAX_INTEGER, Database
 from annals.api.cli.outcome import InvalidInput
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_rows
 from annals.api.cli.verbs.log import open_store
@@ -26,7 +26,7 @@ from annals.projections.entities.view import View
 PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 Below = Annotated[bool, typer.Option("--below/--alone", help="With everything below the entity, or without.")]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of lines.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, max=MAX_INTEGER, help="Maximum number of lines.")]
 Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Print the newest one first.")]
 Start = Annotated[str, typer.Option("--from", help="The moment to start from: a position, a time or a correlation id.")]
 After = Annotated[str | None, typer.Option("--from", help="Only changes after a moment.")]

@@ -11,7 +11,7 @@ import typer
 from kafka import errors
 
 from annals.api.cli.kafka_settings import kafka_cluster
-from annals.api.cli.options import Database, load_settings
+from annals.api.cli.options import MAX_COUNT, Database, load_settings
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.setup.notices import print_notice
@@ -34,7 +34,10 @@ Prefix = Annotated[str, typer.Option("--prefix", help="Prefix of the topic names
 Once = Annotated[bool, typer.Option("--once", help="Stop at the end of the log instead of following it.")]
 Mode = Annotated[Literal["structured", "binary"], typer.Option("--contentmode", help="How events become records.")]
 Partitions = Annotated[
-    int | None, typer.Option("--partitions", min=1, help="Number of partitions of new topics; default: of the brokers.")
+    int | None,
+    typer.Option(
+        "--partitions", min=1, max=MAX_COUNT, help="Number of partitions of new topics; default: of the brokers."
+    ),
 ]
 Topics = Annotated[
     str,

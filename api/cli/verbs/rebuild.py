@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from annals.api.cli.options import Database, load_console_settings, load_settings
+from annals.api.cli.options import MAX_INTEGER, Database, load_console_settings, load_settings
 from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.spark_session import EventsOutput, LogAnchors, LogLocation, SourceKind, rebuild_rows
@@ -29,7 +29,8 @@ from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="What computes the rows.")]
 From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]
 AsOf = Annotated[
-    int | None, typer.Option("--as-of", min=0, help="Last position that Spark computes; the rest follows.")
+    int | None,
+    typer.Option("--as-of", min=0, max=MAX_INTEGER, help="Last position that Spark computes; the rest follows."),
 ]
 Folder = Annotated[
     str | None, typer.Option("--folder", envvar="ANNALS_SEGMENTS", metavar="URI", help="Folder of the segments.")

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_console_settings, load_settings, require_id, require_store
+from annals.api.cli.options import (
+    MAX_SECONDS,
+    Database,
+    load_console_settings,
+    load_settings,
+    require_id,
+    require_store,
+)
 from annals.api.cli.outcome import InvalidInput, UsageError
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
@@ -68,7 +75,9 @@ def add(
     resources: Annotated[list[str] | None, typer.Option("--resource", help="A Resource's xid.")] = None,
     filters: Annotated[list[str] | None, typer.Option("--filter", help="A filter of Groups, as JSON.")] = None,
     names: Annotated[list[str] | None, typer.Option("--name", metavar="THERE=HERE", help="Renames a Group.")] = None,
-    interval: Annotated[float | None, typer.Option("--interval", help="Seconds between polls and checks.")] = None,
+    interval: Annotated[
+        float | None, typer.Option("--interval", max=MAX_SECONDS, help="Seconds between polls and checks.")
+    ] = None,
     conflicts: Annotated[str | None, typer.Option("--conflicts", help="rename or skip.")] = None,
     remote: Annotated[str | None, typer.Option("--remote", help="Id of the link on the other side of a push.")] = None,
     username: Annotated[str | None, typer.Option("--username", help="User of the password; default: a token.")] = None,

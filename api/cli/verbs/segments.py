@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import Database, load_console_settings, load_settings, require_store
+from annals.api.cli.options import MAX_COUNT, Database, load_console_settings, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import work_progress
 from annals.api.cli.tables import Column, print_rows
@@ -32,8 +32,10 @@ FolderOption = Annotated[
         help="Folder of the segments: a path, or a URI with file:, s3:, s3a: or hdfs:.",
     ),
 ]
-Events = Annotated[int, typer.Option(min=1, help="Events in a segment; the last interaction is complete.")]
-Group = Annotated[int, typer.Option(min=1, help="Rows in a row group; determines the memory use.")]
+Events = Annotated[
+    int, typer.Option(min=1, max=MAX_COUNT, help="Events in a segment; the last interaction is complete.")
+]
+Group = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="Rows in a row group; determines the memory use.")]
 Full = Annotated[bool, typer.Option("--full", help="Do not write the end of the log until it fills a segment.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as in the manifest.")]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import bearer_token, load_settings
+from annals.api.cli.options import MAX_COUNT, bearer_token, load_settings
 from annals.api.cli.spark_session import open_session, parse_location, read_log
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Source = Annotated[
     ),
 ]
 Token = Annotated[str | None, typer.Option(envvar="ANNALS_TOKEN", help="A bearer token for the registry.")]
-Rows = Annotated[int, typer.Option(min=1, help="Maximum number of rows of a table.")]
+Rows = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="Maximum number of rows of a table.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, all rows; omits null.")]
 
 _BANNER: Final = "spark is the session, log the log, and spark.sql(...) knows: {}"

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from annals.api.cli.options import Database, PublicUrl, load_settings, require_id, require_ids, require_store
+from annals.api.cli.options import (
+    MAX_INTEGER,
+    Database,
+    PublicUrl,
+    load_settings,
+    require_id,
+    require_ids,
+    require_store,
+)
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.tables import Column, print_json, printable_text
 from annals.api.cli.tables import print_rows as show_lines
@@ -141,7 +149,9 @@ def resume(id: Id, database: Database = None) -> None:
 def replay(
     id: Id,
     start: Annotated[str, typer.Option("--from", help="Start: a position of the log, or a time.")],
-    end: Annotated[int | None, typer.Option("--to", min=1, help="Last position; default: now.")] = None,
+    end: Annotated[
+        int | None, typer.Option("--to", min=1, max=MAX_INTEGER, help="Last position; default: now.")
+    ] = None,
     parallel: Annotated[
         bool, typer.Option("--parallel", help="Parallel to live deliveries instead of before them.")
     ] = False,
@@ -151,8 +161,16 @@ def replay(
 
     Example: annals subscriptions replay 0c9f... --from 2026-01-31T00:00:00Z
     """
-    start_member = {"fromposition": int(start)} if start.isascii() and start.isdecimal() else {"fromtime": start}
-    _run_action(id, "replay", {**start_member, "toposition": end, "parallel": parallel}, database)
+    _run_action(id, "replay", {**_start_member(start), "toposition": end, "parallel": parallel}, database)
+
+
+def _start_member(start: str) -> dict[str, Any]:
+    """The member of a replay for its start. Raises: BadParameter if it is too large for a position."""
+    if not (start.isascii() and start.isdecimal()):
+        return {"fromtime": start}
+    if len(start) > len(str(MAX_INTEGER)) or int(start) > MAX_INTEGER:
+        raise typer.BadParameter(f"a position is at most {MAX_INTEGER}.", param_hint="'--from'")
+    return {"fromposition": int(start)}
 
 
 @subscriptions.command()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any, Final
+
+from annals.commands.store.database.store_file import StoreFile
 
 #: Seconds from a commit to the checkpoint that copies it, together with all commits in between.
 CHECKPOINT_SECONDS: Final = 1.0
@@ -17,10 +21,11 @@ KEPT_LOG_BYTES: Final = 64 << 20
 
 
 class Checkpointer:
-    """A thread that starts with the first commit. connect: opens a separate connection to the database."""
+    """A thread that starts with the first commit. connect: opens a separate connection to the database file."""
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
+    def __init__(self, connect: Callable[[], Any], file: StoreFile) -> None:
         self._connect = connect
+        self._file = file
         self._lock = Lock()
         self._wake = Event()
         self._stopped = Event()
@@ -46,13 +51,32 @@ class Checkpointer:
                 thread.join()
 
     def _run(self) -> None:
+        if self._file.has_changed():
+            return
         connection = self._connect()
         try:
             while self._wake.wait() and not self._stopped.wait(CHECKPOINT_SECONDS):
                 self._wake.clear()
                 if self._stopped.is_set():  # set meanwhile; `clear` has removed its wake-up
-                    return
-                # PASSIVE neither waits nor blocks; pages that a reader still needs are left for the next checkpoint.
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                    break
+                self._copy(connection)
+            if self._file.has_changed():
+                self._copy(connection)
         finally:
             connection.close()
+
+    def _copy(self, connection: Any) -> None:
+        """Copies what was committed."""
+        if self._file.has_changed():
+            self._empty_log(connection)
+        else:
+            # PASSIVE neither waits nor blocks; pages that a reader still needs are left for the next checkpoint.
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _empty_log(self, connection: Any) -> None:
+        """Copies everything to the file that was removed or replaced, and empties its write-ahead log.
+
+        The log keeps its name. The next connection to another file with the name of the database would apply it there.
+        """
+        with suppress(sqlite3.Error):  # another program may have opened the two already
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
+from annals.commands.store.database.store_file import StoreFile
 from annals.commands.store.database.write_turns import WriteTurns
 
 #: Execution option of connections that write: their transactions start with the write lock.
@@ -45,6 +46,8 @@ _WRITER_SETTINGS: Final = (
 _IN_TRANSACTION: Final = 2
 #: The key of a SQLite connection's `info` with a function to call after each commit.
 _AFTER_COMMIT: Final = "annals_after_commit"
+#: Execution option of the engine of a SQLite file: its `StoreFile`.
+_FILE: Final = "annals_file"
 
 
 def open_engine(url: str, *, durable: bool = True) -> Engine:
@@ -63,6 +66,16 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
             raise ValueError(f"a store is a SQLite file or a PostgreSQL database, not {parsed.render_as_string()}")
 
 
+def require_same_file(engine: Engine) -> None:
+    """Checks that a SQLite file is still the one that was opened; cheap, and does nothing for PostgreSQL.
+
+    Raises: StoreFileChanged.
+    """
+    file: StoreFile | None = engine.get_execution_options().get(_FILE)
+    if file is not None:
+        file.require_unchanged()
+
+
 class WriterConnection:
     """The connection of a store's writer, for one thread at a time.
 
@@ -78,8 +91,12 @@ class WriterConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction with the write lock; it is durable when the block ends, undone when the block raises."""
+        """A transaction with the write lock; it is durable when the block ends, undone when the block raises.
+
+        Raises: StoreFileChanged; the errors of the driver.
+        """
         with self._turns.turn() if self._turns else nullcontext():
+            require_same_file(self._engine)
             connection = self._begin()
             try:
                 yield connection
@@ -154,8 +171,14 @@ def _is_in_transaction(connection: Connection) -> bool:
 
 
 def _open_sqlite(url: URL, durable: bool) -> Engine:
-    engine = create_engine(url, hide_parameters=True)
-    checkpoints = Checkpointer(lambda: sqlite3.connect(url.database or "", isolation_level=None))
+    path = str(url.database)
+    file = StoreFile(None if path.startswith("file:") else path, lambda: checkpoints.request())
+    checkpoints = Checkpointer(lambda: sqlite3.connect(path, isolation_level=None), file)
+    engine = create_engine(url, hide_parameters=True, execution_options={_FILE: file})
+
+    @event.listens_for(engine, "do_connect")
+    def connecting(*_: object) -> None:
+        file.require_unchanged()
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, record: Any) -> None:
@@ -164,10 +187,13 @@ def _open_sqlite(url: URL, durable: bool) -> Engine:
         connection.isolation_level = None
         for statement in (*_SQLITE_PRAGMAS, f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}"):
             connection.execute(statement)
+        file.note_opened()
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:
         writing = connection.get_execution_options().get(WRITING)
+        if writing:
+            file.require_unchanged()
         if not _is_in_transaction(connection):  # otherwise the writer's, which has begun
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
@@ -179,6 +205,7 @@ def _open_sqlite(url: URL, durable: bool) -> Engine:
     @event.listens_for(engine, "engine_disposed")
     def disposed(_: Engine) -> None:
         checkpoints.stop()
+        file.forget()
 
     return engine
 

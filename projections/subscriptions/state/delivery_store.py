@@ -13,6 +13,7 @@ from sqlalchemy import MetaData, make_url
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.engine import WRITING, open_engine
+from annals.commands.store.database.store_file import require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
 from annals.projections.subscriptions.state import tables
 
@@ -71,6 +72,8 @@ class DeliveryStore:
             connection.close()
 
     def _begin(self) -> Database:
+        if self.is_sqlite:
+            require_unchanged(self._url.database or "")
         db = self._open()
         try:
             if self.is_sqlite:
@@ -106,6 +109,7 @@ class DeliveryStore:
         return SqliteDatabase(self._connection) if self.is_sqlite else PostgresDatabase(self._connection)
 
     def _connect_file(self) -> sqlite3.Connection:
+        require_unchanged(self._url.database or "")
         connection = sqlite3.connect(
             self._url.database or "", isolation_level=None, check_same_thread=False, timeout=self._lock_timeout
         )

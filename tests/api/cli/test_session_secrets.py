@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from annals.api.auth.identity import Identity
-from annals.api.auth.sessions.sessions import CHECK_SECONDS
+from annals.api.auth.sessions.sessions import CHECK_SECONDS, PROVIDER
 from annals.domain.access.roles import Caller, Role
 from annals.projections.sessions.session_store import SessionStore
 from tests.api.auth.test_sessions import ADA, TOKENS, Clock, caller, open_sessions
@@ -35,5 +35,5 @@ def test_another_master_key(store_url: str, annals: Annals, monkeypatch: pytest.
         clock.now += CHECK_SECONDS
         assert caller(open_sessions(store, clock, FIRST), checked_before) is None
         after = open_sessions(store, clock, SECOND)
-        assert caller(after, checked_after) == Caller("ada", Role.WRITER)
-        assert caller(after, unrelated) == Caller("jo")
+        assert caller(after, checked_after) == Caller("ada", Role.WRITER, began_by=PROVIDER)
+        assert caller(after, unrelated) == Caller("jo", began_by="jwt")
