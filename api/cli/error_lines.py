@@ -13,7 +13,7 @@ import psycopg
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
-from annals.api.cli.outcome import ExitCode, InvalidInput, StoreError, UsageError, problem_line
+from annals.api.cli.outcome import ExitCode, Interrupted, InvalidInput, StoreError, UsageError, problem_line
 from annals.api.cli.setup.settings_classes import variable_of_error
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.database.migrations import UnusableSchema
@@ -45,6 +45,7 @@ _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...
     (UnreadableEvent, ExitCode.STORE, lambda error: f"the store is damaged: {error}. annals log verify says where."),
     (InvalidJson, ExitCode.REFUSED, str),
     (InvalidInput, ExitCode.REFUSED, str),
+    (Interrupted, ExitCode.INTERRUPTED, str),
     (UsageError, ExitCode.USAGE, str),
     (ValidationError, ExitCode.USAGE, _settings_line),
     (NoSuchModuleError, ExitCode.USAGE, str),

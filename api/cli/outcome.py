@@ -43,6 +43,10 @@ class UsageError(Exception):
     """The command line or the settings are invalid; the message says what to do."""
 
 
+class Interrupted(Exception):
+    """Ctrl-C ended the verb before its work was done; the message says what has not happened."""
+
+
 class StoreError(Exception):
     """The store is missing, unreachable or damaged; the message says which and what to do."""
 

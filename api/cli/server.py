@@ -6,11 +6,13 @@ import asyncio
 import gc
 import logging
 import resource
+import signal
 import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -218,7 +220,7 @@ def run_server(
     gc.set_threshold(_GC_THRESHOLD)
     try:
         server.run(sockets=list(sockets))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before the server handles signals, or after
         return
     if not server.started:
         raise StoreError("the registry did not start; the lines above say why.")
@@ -241,6 +243,12 @@ class _Server(uvicorn.Server):
         self._app = app
         self._lifeline = lifeline
         self._last_check = time.monotonic()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stops the server. Otherwise uvicorn would raise the signal again, and the process would end by it."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self._lifeline is not None:

@@ -114,7 +114,7 @@ class WorkerProcesses:
         """Schedules successors of the workers that have ended. Raises: StoreError."""
         for worker, status in self._ended():
             lifetime = time.monotonic() - worker.started_at
-            self._is_steady = self._is_steady or lifetime > STEADY_SECONDS or os.WIFSIGNALED(status)
+            self._is_steady = self._is_steady or lifetime > STEADY_SECONDS or os.WIFSIGNALED(status) or not status
             if lifetime > STEADY_SECONDS:
                 worker.pause = FIRST_PAUSE_SECONDS
             worker.starts_at = time.monotonic() + worker.pause

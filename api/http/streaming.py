@@ -28,6 +28,10 @@ class ClientStalled(Exception):
     """The client has read nothing for too long."""
 
 
+class StreamStopped(Exception):
+    """The pool was closed before the response was complete."""
+
+
 class StreamingPool:
     """A pool of threads that make responses."""
 
@@ -35,6 +39,7 @@ class StreamingPool:
         """stall_seconds: how long a job waits for a client that reads nothing; then its response is cut off."""
         self._stall_seconds = stall_seconds
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
+        self._chunk_queues: set[_ChunkQueue] = set()
 
     async def start(self, job: Job) -> tuple[Any, AsyncGenerator[bytes, None]]:
         """The head that a job yields, and a generator of the rest. Raises: what the job raises before it yields."""
@@ -43,18 +48,27 @@ class StreamingPool:
         return head, items
 
     def close(self) -> None:
-        """Waits for the running jobs."""
+        """Stops the running jobs, and waits for them; responses that are not complete raise StreamStopped.
+
+        Without that, jobs whose clients read nothing would delay the end of the process.
+        """
+        for chunk_queue in list(self._chunk_queues):
+            chunk_queue.stop()
         self._pool.shutdown()
 
     async def _run(self, job: Job) -> AsyncGenerator[Any, None]:
         chunk_queue = _ChunkQueue(asyncio.get_running_loop(), self._stall_seconds)
         future = asyncio.wrap_future(self._pool.submit(copy_context().run, chunk_queue.fill, job))
         future.add_done_callback(_retrieve_exception)
+        self._chunk_queues.add(chunk_queue)
         try:
             while (item := await chunk_queue.get()) is not _END_OF_ITEMS:
                 yield item
             await future
+            if chunk_queue.is_stopped:
+                raise StreamStopped
         finally:
+            self._chunk_queues.discard(chunk_queue)
             chunk_queue.stop()
 
 
@@ -80,7 +94,7 @@ class _ChunkQueue:
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._room = Semaphore(0)
         self._has_begun = False
-        self._is_stopped = False
+        self.is_stopped = False
 
     def fill(self, job: Job) -> None:
         """Runs the job in its thread, while the coroutine still takes items.
@@ -93,7 +107,7 @@ class _ChunkQueue:
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
                 if not self._room.acquire(timeout=self._stall_seconds):
                     raise ClientStalled
-                if self._is_stopped:
+                if self.is_stopped:
                     return
         finally:
             items.close()
@@ -106,5 +120,6 @@ class _ChunkQueue:
         return item
 
     def stop(self) -> None:
-        self._is_stopped = True
+        """Ends the job at its next item."""
+        self.is_stopped = True
         self._room.release()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
+from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
+from annals.api.cli.atomic_files import atomic_file
 from annals.api.cli.confluent_copies.connections import open_other_registry
 from annals.api.cli.confluent_copies.copy_options import NO_COPY_OPTIONS, CopyOptions, with_copy_options
 from annals.api.cli.confluent_copies.export_copy import export_copy
@@ -17,6 +18,7 @@ from annals.api.cli.options import Database, PublicUrl, load_settings, require_s
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import ReportProgress, work_progress
 from annals.api.cli.setup.notices import print_notice
+from annals.api.cli.stop_signals import cleaning_up, interruptible
 
 if TYPE_CHECKING:
     from annals.api.settings.settings import Settings
@@ -97,30 +99,24 @@ def _write_stdout(settings: Settings, path: str) -> None:
 def _write_file(settings: Settings, path: str, output: Path) -> None:
     # Devices and pipes are written directly; renaming a file over them would replace them.
     replaces_file = output.is_file() or not output.exists()
-    output = output.resolve() if replaces_file else output  # a symbolic link stays, and its target is replaced
-    part_path = output.with_name(output.name + ".part") if replaces_file else output
-    try:
-        with part_path.open("wb") as file, work_progress() as work:
-            asyncio.run(_copy_body(settings, path, file, work.step("exported", "MB")))
-            if replaces_file:
-                os.fsync(file.fileno())
-        if replaces_file:
-            part_path.replace(output)
-    except BaseException:
-        if replaces_file:
-            part_path.unlink(missing_ok=True)
-        raise
+    # A symbolic link stays, and its target is replaced.
+    opened: AbstractContextManager[BinaryIO] = atomic_file(output.resolve()) if replaces_file else output.open("wb")
+    with cleaning_up(), opened as file, work_progress() as work:
+        asyncio.run(_copy_body(settings, path, file, work.step("exported", "MB")))
 
 
 async def _copy_body(settings: Settings, path: str, file: BinaryIO, report: ReportProgress) -> None:
     from annals.api.cli.local_get import get_body  # late, because the help does not need the application
 
     written, has_schemas = 0, False
-    async for chunk in get_body(settings, path):
-        file.write(chunk)
-        written += len(chunk)
-        has_schemas = has_schemas or _SCHEMA in chunk
-        report(written // 1_000_000, 0)
-    file.flush()
+    async with aclosing(get_body(settings, path)) as chunks:
+        async for chunk in chunks:
+            with interruptible():
+                file.write(chunk)
+            written += len(chunk)
+            has_schemas = has_schemas or _SCHEMA in chunk
+            report(written // 1_000_000, 0)
+    with interruptible():
+        file.flush()
     if has_schemas:
         print_notice(_WITHOUT_IDS)

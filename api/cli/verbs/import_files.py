@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+from concurrent.futures import CancelledError, wait
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -10,9 +13,10 @@ import typer
 from annals.api.cli.confluent_copies.copy_options import NO_COPY_OPTIONS, CopyOptions, with_copy_options
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
-from annals.api.cli.options import Database, PublicUrl, load_settings
-from annals.api.cli.outcome import InvalidInput, UsageError, problem_line
+from annals.api.cli.options import MAX_SECONDS, Database, PublicUrl, load_settings
+from annals.api.cli.outcome import Interrupted, InvalidInput, UsageError, problem_line
 from annals.api.cli.progress import WorkProgress, work_progress
+from annals.api.cli.stop_signals import stop_event
 from annals.domain.access.roles import CONSOLE
 from annals.domain.decisions.phases import Phase
 from annals.domain.errors.problems import Problem
@@ -22,7 +26,10 @@ from annals.domain.values.json_text import InvalidJson, loads
 
 if TYPE_CHECKING:
     from annals.api.registry.open_registry import Registry
+    from annals.commands.command_bus import CommandBus
     from annals.commands.store.log import Store
+    from annals.commands.store.write_transaction import Recorded
+    from annals.domain.decisions.commands import Command
     from annals.domain.registry.entities import Attributes
 
 Files = Annotated[
@@ -60,12 +67,16 @@ Brokers = Annotated[
 FollowOption = Annotated[
     bool, typer.Option("--follow", help="Copy again and again until Ctrl-C or SIGTERM, deletions included.")
 ]
-Interval = Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two copies of --follow.")]
+Interval = Annotated[
+    float, typer.Option("--interval", min=0.1, max=MAX_SECONDS, help="Seconds between two copies of --follow.")
+]
 Server = Annotated[
     str | None,
     typer.Option("--server", metavar="URL", help="Copy through the registry served at this URL, not into a store."),
 ]
 
+#: Seconds between two looks at whether Ctrl-C was pressed.
+_POLL_SECONDS: Final = 0.1
 #: What each phase of an import counts.
 _UNITS: Final[dict[Phase, str]] = {
     "checked": "documents",
@@ -124,9 +135,13 @@ def import_(
         raise typer.BadParameter("name documents, or a registry with --from-confluent.", param_hint="'FILE...'")
     settings = load_settings(database=database, public_url=public_url)
     document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
-    with open_local_registry(settings) as registry, work_progress() as work:
+    with (
+        open_local_registry(settings) as registry,
+        work_progress() as work,
+        stop_event([signal.SIGINT]) as stop,
+    ):
         for document_file in document_files:
-            typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work)}")
+            typer.echo(f"{document_file.path}: {_import_file(registry, document_file, work, stop)}")
 
 
 def _read_file(file: Path, kind: DocumentKind | None) -> DocumentFile:
@@ -149,22 +164,48 @@ def _translate_file(file: Path, dialect: str) -> DocumentFile:
     return DocumentFile(file, DocumentKind.REGISTRY, translated.tree)
 
 
-def _import_file(registry: Registry, document_file: DocumentFile, work: WorkProgress) -> str:
-    """The result of importing a document, in words."""
+def _import_file(registry: Registry, document_file: DocumentFile, work: WorkProgress, stop: Event) -> str:
+    """The result of importing a document, in words. stop: set by Ctrl-C.
 
-    def report_phase(phase: Phase, done: int, total: int) -> None:
-        work.step(phase, _UNITS[phase])(done, total)
-
+    Raises: InvalidInput; Interrupted if Ctrl-C came in time.
+    """
     try:
         command = import_command(document_file, _current_model(registry.store))
         registry.store.load_model()  # so that documents are checked before the command is decided, and it only once
-        future = registry.command_bus.submit(command, CONSOLE, report_phase=report_phase) if command else None
-        recorded = future.result() if future else None
+        recorded = record_command(registry.command_bus, command, work, stop) if command else None
     except Problem as problem:
         raise InvalidInput(f"{document_file.path}: {problem_line(problem)}") from problem
+    except (_Stopped, CancelledError):
+        raise Interrupted(f"{document_file.path}: stopped by Ctrl-C; nothing of this file was recorded.") from None
     if recorded is None or recorded.xregcorrelationid is None:
         return "nothing new"
     return f"{len(recorded.events)} events, {recorded.xregcorrelationid}"
+
+
+class _Stopped(Exception):
+    """Raised inside the transaction of a command, so that it is undone."""
+
+
+def record_command(command_bus: CommandBus, command: Command, work: WorkProgress, stop: Event) -> Recorded:
+    """The result of a command. Once the events are written and only the commit is left, Ctrl-C has no effect.
+
+    Raises: Problem; _Stopped or CancelledError if Ctrl-C came in time.
+    """
+
+    def check_wanted(*_: object) -> None:
+        if stop.is_set():
+            raise _Stopped
+
+    def report_phase(phase: Phase, done: int, total: int) -> None:
+        check_wanted()
+        work.step(phase, _UNITS[phase])(done, total)
+
+    future = command_bus.submit(command, CONSOLE, check_wanted, report_phase=report_phase)
+    while not (future.done() or stop.is_set()):
+        wait([future], _POLL_SECONDS)
+    if stop.is_set():
+        future.cancel()  # has no effect once the command is decided; then `check_wanted` ends it
+    return future.result()
 
 
 def _current_model(store: Store) -> Attributes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from annals.api.cli.lazy_verbs import Verb, lazy_group
-from annals.api.cli.options import Database, load_settings, require_store
+from annals.api.cli.options import MAX_INTEGER, Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_json
 from annals.api.cli.tables import print_rows as show_lines
@@ -56,7 +56,7 @@ _VERBS: Final = {
 
 log: Final = typer.Typer(cls=lazy_group(_VERBS), help="Read and verify the log, which has every change in order.")
 
-Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last events to print.")]
+Lines = Annotated[int, typer.Option("--lines", "-n", min=0, max=MAX_INTEGER, help="Number of last events to print.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new events until Ctrl-C.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with the complete event.")]
 
@@ -67,6 +67,9 @@ _EVENT_COLUMNS: Final = (
     Column(style="dim"),
 )
 _FINDING_COLUMNS: Final = (Column(style="red"),)
+_ARCHIVE_REMEDY: Final = (
+    "make the archive readable; if its files are at another place now, record that with annals log archive --moved-to"
+)
 _DAMAGED_REMEDY: Final = "restore the store from a backup"
 _STALE_REMEDY: Final = "the log is intact: rebuild the read model with annals rebuild"
 
@@ -79,16 +82,22 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
     Example: annals log tail -n 100 --follow
     """
     with closing(open_store(database)) as store:
-        after = max(0, store.log_end().position - lines)
-        for position, event in tail_events(store, after, follow):
-            if as_json:
-                typer.echo(_event_json(position, event))
-            else:
-                show_lines(_EVENT_COLUMNS, [_event_row(position, event)])
+        try:
+            after = max(0, store.log_end().position - lines)
+            for position, event in tail_events(store, after, follow):
+                if as_json:
+                    typer.echo(_event_json(position, event))
+                else:
+                    show_lines(_EVENT_COLUMNS, [_event_row(position, event)])
+        except KeyboardInterrupt:
+            if not follow:  # with it, Ctrl-C is the end of the verb
+                raise
 
 
 def show(
-    position: Annotated[int, typer.Argument(min=1, help="Position of the event, as `annals log tail` prints it.")],
+    position: Annotated[
+        int, typer.Argument(min=1, max=MAX_INTEGER, help="Position of the event, as `annals log tail` prints it.")
+    ],
     database: Database = None,
 ) -> None:
     """Print one event with the state of its entity after the event, as JSON.
@@ -128,9 +137,19 @@ def verify(database: Database = None) -> None:
             ]
         show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
-            raise StoreError(f"{len(findings)} findings; {_DAMAGED_REMEDY if log_findings else _STALE_REMEDY}.")
+            remedy = _remedy(len(archived.failures), len(log_findings))
+            raise StoreError(f"{len(findings)} findings; {remedy}.")
         log_end = store.log_end()
     typer.echo(f"{log_end.position} events, no findings. chain {log_end.chain.hex()} state {log_end.state.hex()}")
+
+
+def _remedy(unreadable_segments: int, log_findings: int) -> str:
+    """What to do about findings. log_findings: the number of those in the log, with one for each unreadable segment."""
+    if not log_findings:
+        return _STALE_REMEDY
+    if log_findings == unreadable_segments:  # what they have is unknown, and the rest of the log is intact
+        return _ARCHIVE_REMEDY
+    return f"{_ARCHIVE_REMEDY}; then verify again" if unreadable_segments else _DAMAGED_REMEDY
 
 
 def open_store(database: str | None) -> Store:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from annals.api.http.streaming import MAX_WAITING_CHUNKS, ClientStalled, StreamingPool
+from annals.api.http.streaming import MAX_WAITING_CHUNKS, ClientStalled, StreamingPool, StreamStopped
 from tests.support.registries.in_process import Api, create, serving
 
 
@@ -53,6 +54,20 @@ def test_a_client_that_takes_nothing_frees_its_thread() -> None:
         await asyncio.to_thread(streams.close)
 
     asyncio.run(clients())
+
+
+def test_a_pool_that_closes_does_not_wait_for_clients() -> None:
+    # a process that stops does not wait for a client that reads nothing, and does not end its response as if complete
+    async def stalled_client() -> None:
+        streams = StreamingPool()
+        _, rest = await streams.start(lambda: (number for number in range(1000)))
+        started_at = monotonic()
+        streams.close()
+        assert monotonic() - started_at < 5
+        with pytest.raises(StreamStopped):
+            _ = [item async for item in rest]
+
+    asyncio.run(stalled_client())
 
 
 @pytest.mark.parametrize("fails_at", [0, 3])
