@@ -224,9 +224,9 @@ class Dispatcher:
             self._config.access_log.add_failure(request, error)
             return problem_response(problems.DataRetrievalError(request.path), request)
         except Exception as error:
-            if not self._damage.note(error):
-                self._config.access_log.add_failure(request, error)
             outage = describe_outage(error)
+            if not self._damage.note(error):
+                self._config.access_log.add_failure(request, error, outage)
             failure = StoreUnavailable(error_detail=outage) if outage else problems.ServerError()
             return self._problem_response(failure, request)
 

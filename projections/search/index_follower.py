@@ -64,7 +64,8 @@ class IndexFollower:
                 # The first failure may be that of a database that is busy or restarts; it is tried again.
                 (_LOG.warning if has_failed else _LOG.info)("the search index waits for the database: %s", error)
             except Exception:
-                _LOG.exception("the search index cannot be written; trying again")
+                if not self._stopped.is_set():  # a server that stops closes what is used here
+                    _LOG.exception("the search index cannot be written; trying again")
             else:
                 pause, has_failed = FIRST_RETRY_SECONDS, False
                 continue

@@ -37,9 +37,15 @@ class AccessLog:
         if self._rate.admits() or response.status >= 500:
             self._write(request, response, started_at)
 
-    def add_failure(self, request: Request, error: BaseException) -> None:
-        """Logs a failure of the server. The client does not see its cause."""
-        _LOG.error("request failed", exc_info=error, extra=self._request_fields(request))
+    def add_failure(self, request: Request, error: BaseException, outage: str | None = None) -> None:
+        """Logs a failure of the server. The client does not see its cause.
+
+        outage: why the store cannot be used, if that is the cause. Many requests fail then, each with one line.
+        """
+        if outage is not None:
+            _LOG.error("request failed: %s", outage, extra=self._request_fields(request))
+        else:
+            _LOG.error("request failed", exc_info=error, extra=self._request_fields(request))
 
     def close(self) -> None:
         """Reports the requests that were not logged and not reported yet."""

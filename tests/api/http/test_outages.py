@@ -62,11 +62,13 @@ def test_a_full_disk_is_no_fault_of_the_server(tiny: Path) -> None:
         api.done("PUT", "/dirs/d/files/g", b"small")
 
 
-def test_a_disk_that_fails_is_no_fault_of_the_server(sqlite_url: str) -> None:
-    # ENT-4, ERR-1: refused as a whole; when the disk works again, so does the registry
+def test_a_disk_that_fails_is_no_fault_of_the_server(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    # ENT-4, ERR-1: refused as a whole; when the disk works again, so does the registry; the log has a line
     create(sqlite_url)
     with serving(sqlite_url) as api:
         api.done("PUT", "/dirs/d/files/f", b"small")
         with no_file_larger_than(1 << 19):
             check_unavailable(api, "its disk fails")
         api.done("PUT", "/dirs/d/files/big", BIG)
+    failures = [(each.getMessage(), each.exc_info) for each in caplog.records if each.levelname == "ERROR"]
+    assert failures == [("request failed: its disk fails", None)]
