@@ -12,6 +12,7 @@ from annals.domain.replication.link import LOG, PUSH, Link
 from annals.projections.entities.view import View
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.json_answers import request_json
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: The name of the link's fact that holds the other registry's answer.
@@ -35,17 +36,15 @@ def check_cycle(link: Link, context: LinkWorkerContext, remote: RemoteClient, **
     """Asks the other registry which registries it follows, and stores the answer. Does nothing if it does not say.
 
     options: of the request.
-    Raises: InvalidLink if the link closes a cycle, RemoteError if the registry does not answer.
+    Raises: InvalidLink if the link closes a cycle, RemoteError if the registry does not answer, or not with JSON.
     """
     if link.dialect != LOG:
         return
     try:
-        upstream = remote.request("GET", UPSTREAM_PATH, **options).json()
+        upstream = request_json(remote, "GET", UPSTREAM_PATH, **options)
     except RemoteError as error:
-        if error.status is None:
+        if error.status is None or error.status < 400:
             raise
-        return
-    except ValueError:
         return
     if not isinstance(upstream, dict) or not isinstance(upstream.get("registry"), str):
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]
 RevealSecrets = Callable[[Link], Mapping[str, str]]
 #: Seconds to wait for the result of a command.
 COMMAND_SECONDS: Final = 300
+#: Seconds from the beginning of a fetch until an event may cause the next one. Any client may send events.
+MIN_FETCH_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,14 @@ class LinkWorkerContext:
         self.woken.wait(seconds)
         self.woken.clear()
 
-    def wait_for_event(self, seconds: float) -> bool:
-        """Waits for an event to arrive. False if none arrives in time."""
+    def wait_for_event(self, seconds: float, fetched_at: float) -> bool:
+        """Waits for an event to arrive, and then until the next fetch may begin. False if none arrives in time.
+
+        fetched_at: when the last fetch began, by `time.monotonic`. One fetch serves all events until it begins.
+        """
         has_arrived = self.event_received.wait(seconds)
+        if has_arrived:
+            self.stopping.wait(max(0.0, fetched_at + MIN_FETCH_SECONDS - time.monotonic()))
         self.event_received.clear()
         return has_arrived
 

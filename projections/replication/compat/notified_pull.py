@@ -47,18 +47,22 @@ class NotifiedLegacyPull:
             try:
                 subscription.ensure()  # before the first fetch, so that every later change causes an event
                 while not context.stopping.is_set():
+                    fetched_at = time.monotonic()
                     context.states.take_subjects(link.id)
                     mirror.copy_all(context.stopping.is_set)
                     conflicts.save()
-                    self._listen(subscription, mirror, conflicts)
+                    self._listen(subscription, mirror, conflicts, fetched_at)
             finally:
                 subscription.delete_if_unused()
 
-    def _listen(self, subscription: RemoteSubscription, mirror: Mirror, conflicts: LegacyConflicts) -> None:
-        """Copies what events name, until it is time to fetch everything."""
+    def _listen(
+        self, subscription: RemoteSubscription, mirror: Mirror, conflicts: LegacyConflicts, fetched_at: float
+    ) -> None:
+        """Copies what events name, until it is time to fetch everything. fetched_at: when the last fetch began."""
         deadline = time.monotonic() + self._link.interval
         while (remaining := deadline - time.monotonic()) > 0 and not self._context.stopping.is_set():
-            if self._context.wait_for_event(min(remaining, CHECK_SECONDS)):
+            if self._context.wait_for_event(min(remaining, CHECK_SECONDS), fetched_at):
+                fetched_at = time.monotonic()
                 subjects = self._context.states.take_subjects(self._link.id)
                 if ALL_SUBJECTS in subjects:
                     return

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import loads
+from annals.domain.values.json_text import Json, loads
 from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
 from annals.projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
 from annals.projections.entities.view import View
+from annals.projections.replication.remote.json_answers import position_of, request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
+_HEAD_PATH: Final = "/-/log/head"
 #: The status of a registry that does not know the requested position.
 _UNKNOWN_POSITION: Final = 400
+#: A state hash in hex.
+_STATE: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class RemoteSnapshot(NamedTuple):
-    """The other registry after an interaction. state: its state hash in hex. time: RFC 3339."""
+    """The other registry after an interaction. state: its state hash in hex. time: RFC 3339, empty if it has none."""
 
     position: int
     state: str
@@ -42,6 +48,12 @@ def remote_snapshot(remote: RemoteClient, position: int | None = None) -> Remote
         return _fetch_snapshot(remote, {})
 
 
+def log_position(remote: RemoteClient, xregcorrelationid: str) -> int:
+    """The last position of an interaction in the other log. Raises: RemoteError, with 400 if it is not there."""
+    query = {"asof": xregcorrelationid}
+    return position_of(request_object(remote, "GET", _HEAD_PATH, params=query), f"GET {_HEAD_PATH}")
+
+
 def find_differences(
     link: Link, view: View, remote: RemoteClient, snapshot: RemoteSnapshot
 ) -> Iterator[HashDifference]:
@@ -54,7 +66,10 @@ def find_differences(
         return
     hashes = view.tree_hashes(head.last)
     for root in scope_roots(link, view):
-        yield from differences(_local_source(hashes, root), _remote_source(remote, root, snapshot.position))
+        try:
+            yield from differences(_local_source(hashes, root), _remote_source(remote, root, snapshot.position))
+        except RecursionError:
+            raise RemoteError(f"GET {_hash_path(root)} answers with parts that never end") from None
 
 
 class ComparedHashes(NamedTuple):
@@ -101,8 +116,22 @@ def scope_roots(link: Link, view: View) -> list[str]:
 
 
 def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapshot:
-    head = remote.request("GET", "/-/log/head", params=query).json()
-    return RemoteSnapshot(head["position"], head["state"], head.get("time", ""))
+    """The head of the other log. Raises: RemoteError, also for an answer that is no head."""
+    head, request_line = request_object(remote, "GET", _HEAD_PATH, params=query), f"GET {_HEAD_PATH}"
+    position, state = position_of(head, request_line), head.get("state")
+    if not isinstance(state, str) or not _STATE.fullmatch(state):
+        raise RemoteError(
+            f"{request_line} answers without a state hash of 64 hex digits, which a credential for everything shows"
+        )
+    return RemoteSnapshot(position, state, _utc_time(head.get("time", ""), request_line))
+
+
+def _utc_time(time: Json, request_line: str) -> str:
+    """A time in UTC; empty for an empty one. Raises: RemoteError."""
+    try:
+        return to_utc(time) if time != "" else ""
+    except (ValueError, OverflowError, TypeError):
+        raise RemoteError(f"{request_line} answers with a time that is not an RFC 3339 timestamp") from None
 
 
 def _local_source(hashes: TreeHashes, root: str) -> HashSource:
@@ -122,9 +151,33 @@ def _local_source(hashes: TreeHashes, root: str) -> HashSource:
 
 
 def _remote_source(remote: RemoteClient, root: str, position: int) -> HashSource:
+    path = _hash_path(root)
+
     def ask(query: HashQuery) -> dict[str, Any]:
-        path, position_text = f"/-/hash{quote(root)}", str(position)
-        response: dict[str, Any] = remote.request("GET", path, params={**query, "asof": position_text}).json()
+        response = request_object(remote, "GET", path, params={**query, "asof": str(position)})
+        if not _is_hash_response(response, query):
+            raise RemoteError(f"GET {path} answers with something that is not the hashes of these parts")
         return response
 
     return ask
+
+
+def _hash_path(root: str) -> str:
+    return f"/-/hash{quote(root)}"
+
+
+def _is_hash_response(response: dict[str, Json], query: HashQuery) -> bool:
+    """Whether a response has the members of `part_members`, and under `parts` those of the requested parts."""
+    parts = response.get("parts")
+    if not isinstance(parts, list) or not all(map(_is_part, (response, *parts))):
+        return False
+    return "at" not in query or len(parts) == len(query["at"]) + 1
+
+
+def _is_part(part: Json) -> bool:
+    if not isinstance(part, dict) or not isinstance(part.get("hash"), str):
+        return False
+    count = part.get("count")
+    if type(count) is not int or count < 0:
+        return False
+    return not count or all(isinstance(part.get(name), str) and part[name].startswith("/") for name in ("from", "to"))

@@ -12,7 +12,7 @@ from annals.domain.errors.http_errors import Diverged
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
-from annals.projections.replication.log.comparison import remote_snapshot
+from annals.projections.replication.log.comparison import log_position, remote_snapshot
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events that are recorded together, unless one interaction has more.
@@ -99,9 +99,7 @@ class LogIngester:
             return 0
         (last_interaction,) = view.log.tree_interactions(1, backwards=True)
         try:
-            remote_head = remote.request(
-                "GET", "/-/log/head", params={"asof": last_interaction.xregcorrelationid}
-            ).json()
+            return log_position(remote, last_interaction.xregcorrelationid)
         except RemoteError as error:
             if error.status != 400:
                 raise
@@ -112,4 +110,3 @@ class LogIngester:
                 error_detail=f"{self._link.url} does not have {last_interaction.xregcorrelationid}, the last "
                 "interaction here",
             ) from None
-        return int(remote_head["position"])

@@ -72,7 +72,7 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
 def _next_position(next_url: str) -> int:
     """The position after which the next page begins. Raises: RemoteError."""
     (text, *_) = parse_qs(urlsplit(next_url).query).get("after", [""])
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise RemoteError("GET /-/log answers without a link to its next page, so nothing is known about its end")
     return int(text)
 

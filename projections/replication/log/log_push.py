@@ -22,6 +22,7 @@ from annals.projections.log.reader import Log
 from annals.projections.replication.cycles import check_cycle
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.log_lines import NDJSON
+from annals.projections.replication.remote.json_answers import position_of, request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Largest number of events in a batch, unless one interaction has more.
@@ -30,6 +31,8 @@ PIECE_EVENTS: Final = 5000
 PART_BYTES: Final = 1 << 20
 #: Seconds between checks for commits of other processes.
 POLL_SECONDS: Final = 0.5
+#: How often in sequence a batch may not fit, while the other registry gets no further.
+MAX_GAPS: Final = 3
 
 
 class LogPush:
@@ -42,18 +45,25 @@ class LogPush:
 
     def run(self) -> None:
         """See `LinkWorker`. Raises: RemoteError, Diverged."""
+        furthest_position, gaps = -1, 0
         with closing(self._context.connect(self._link)) as remote:
             while not self._context.stopping.is_set():
+                remote_position = self._fetch_position(remote)
+                gaps = 0 if remote_position > furthest_position else gaps
+                furthest_position = max(furthest_position, remote_position)
                 try:
-                    self._push(remote, self._fetch_position(remote))
+                    self._push(remote, remote_position)
+                    gaps = 0
                 except RemoteError as error:
-                    if error.status != 409 or "position" not in error.problem:
+                    gaps += 1
+                    if error.status != 409 or "position" not in error.problem or gaps >= MAX_GAPS:
                         raise
 
     def _fetch_position(self, remote: RemoteClient) -> int:
         """The position up to which the other registry has everything. Raises: RemoteError, Diverged, InvalidLink."""
         check_cycle(self._link, self._context, remote)
-        remote_position: int = remote.request("GET", self._path).json()["status"]["position"]
+        status = request_object(remote, "GET", self._path).get("status")
+        remote_position = position_of(status, f"GET {self._path}")
         if remote_position > self._log().head().last:
             detail = f"{self._link.url} has received the log up to position {remote_position}, beyond its end"
             raise Diverged(self._link.xid, error_detail=detail)
@@ -82,15 +92,19 @@ class LogPush:
         """Sends a batch, if it has any event of the tree. The position up to which the other registry has everything.
 
         remote_position: that position before.
+        Raises: RemoteError, also if the other registry has no more than before.
         """
         lines = self._chunks(after, end)
         if (first_line := next(lines, None)) is None:
             self._context.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return remote_position
         options: dict[str, Any] = {"params": {"after": remote_position}, "headers": {"content-type": NDJSON}}
-        response = remote.request("POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
+        response = request_object(remote, "POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
+        new_position = position_of(response, f"POST {self._path}/log")
+        if new_position <= remote_position:
+            raise RemoteError(f"POST {self._path}/log answers with the position {new_position}, so it took nothing")
         self._note_confirmed(end)
-        return int(response.json()["position"])
+        return new_position
 
     def _chunks(self, after: int, end: int) -> Iterator[bytes]:
         """The interactions in a range of the log, without events outside the tree."""

@@ -42,16 +42,17 @@ class NotifiedLogPull:
         fetch_widened_scope(self._link, self._context, remote)
         ingester = LogIngester(self._link, self._context, remote)
         while not self._context.stopping.is_set():
+            fetched_at = time.monotonic()
             recorder.note_head()
             fetch_interactions(remote, ingester, self._context)
             recorder.note_caught_up(ingester)
-            self._wait(subscription)
+            self._wait(subscription, fetched_at)
 
-    def _wait(self, subscription: RemoteSubscription) -> None:
+    def _wait(self, subscription: RemoteSubscription, fetched_at: float) -> None:
         """Returns when there may be something to fetch, and checks the subscription meanwhile."""
         deadline = time.monotonic() + self._link.interval
         while (remaining := deadline - time.monotonic()) > 0:
-            if self._context.wait_for_event(min(remaining, CHECK_SECONDS)) or subscription.ensure():
+            if self._context.wait_for_event(min(remaining, CHECK_SECONDS), fetched_at) or subscription.ensure():
                 return
 
 

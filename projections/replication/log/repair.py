@@ -25,6 +25,7 @@ from annals.projections.replication.log.comparison import (
 from annals.projections.replication.log.ingest import READ_STATE_KEY, read_state
 from annals.projections.replication.log.link_status import EQUAL, check_comparable
 from annals.projections.replication.log.log_lines import NDJSON, parse_first_event
+from annals.projections.replication.remote.json_answers import position_of, request_json
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Attempts to repair while others write to this registry.
@@ -130,13 +131,14 @@ def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent 
     query = {"order": "desc", "limit": "1", "below": "false", "until": str(until)}
     path = "" if xid == xids.REGISTRY else quote(xid)
     try:
-        revisions = remote.request("GET", f"/-/history{path or '/'}", params=query).json()
+        revisions = request_json(remote, "GET", f"/-/history{path or '/'}", params=query)
     except RemoteError as error:
         if error.status != _NOT_FOUND:
             raise
         return None
     if not revisions:
         return None
-    feed = {"after": str(revisions[0]["position"] - 1), "limit": "1", "documents": ""}
+    position = position_of(revisions[0] if isinstance(revisions, list) else None, f"GET /-/history{path or '/'}")
+    feed = {"after": str(position - 1), "limit": "1", "documents": ""}
     with remote.stream("/-/log", NDJSON, feed) as answer:
         return _LastEvent(*parse_first_event(answer.lines))

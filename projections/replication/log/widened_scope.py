@@ -27,6 +27,7 @@ from annals.projections.replication.log.comparison import RemoteSnapshot, find_d
 from annals.projections.replication.log.ingest import BATCH_EVENTS
 from annals.projections.replication.log.log_lines import NDJSON
 from annals.projections.replication.log.repair import apply_differences
+from annals.projections.replication.remote.json_answers import request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 from annals.projections.replication.standard.cached_responses import CachedResponses
 
@@ -143,8 +144,7 @@ def _extend_model(narrowed_link: Link, context: LinkWorkerContext, remote: Remot
 
 
 def _fetch_modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
-    model: dict[str, Any] = remote.request("GET", "/modelsource", params={"asof": str(position)}).json()
-    return model
+    return request_object(remote, "GET", "/modelsource", params={"asof": str(position)})
 
 
 def _check_origin(link: Link, remote: RemoteClient, view: View, differences: Sequence[HashDifference]) -> None:

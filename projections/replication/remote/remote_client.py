@@ -11,6 +11,8 @@ from weakref import WeakSet
 
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.remote.bounded_responses import ResponseTooLarge, read_lines, read_response
+from annals.projections.replication.remote.content_decoding import ACCEPT_ENCODING, UndecodableResponse
+from annals.projections.replication.remote.secret_mask import SecretMask
 from annals.projections.replication.remote.stalled_responses import (
     STALL_SECONDS,
     ResponseStalled,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 #: Seconds to connect, and seconds between two parts of an answer. Requests for feeds ask for shorter waits.
 CONNECT_SECONDS: Final = 20.0
 READ_SECONDS: Final = 60.0
-#: Largest length of a problem document's text in an error, in characters.
+#: Largest length in an error of a text of the other registry, in characters.
 MAX_DETAIL_LENGTH: Final = 500
 #: Socket options that close a connection within 20 s after the peer stops acknowledging. Otherwise nothing reports a
 #: cut line, and after it is back, TCP alone waits for as long again as it was cut. A peer that only answers slowly
@@ -77,11 +79,12 @@ class RemoteClient:
         self.url = url
         self._client = httpx.Client(
             auth=_basic_auth(credential),
-            headers=_credential_headers(credential),
+            headers={"accept-encoding": ACCEPT_ENCODING, **_credential_headers(credential)},
             timeout=httpx.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
             transport=guarded_transport(resolver, bool(credential) and urlsplit(url).scheme == "http"),
         )
         self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._mask = SecretMask(credential)
 
     def close(self) -> None:
         """Closes its connections."""
@@ -93,10 +96,19 @@ class RemoteClient:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)  # `close` alone would not wake a thread that waits for an answer
 
-    def request(self, method: str, path: str, *, timeout: float = STALL_SECONDS, **options: Any) -> httpx.Response:
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: float = STALL_SECONDS,
+        max_bytes: int | None = None,
+        **options: Any,
+    ) -> httpx.Response:
         """The whole answer to a request, with a status below 400.
 
-        timeout: time limit in seconds. Raises: RemoteError.
+        timeout: time limit in seconds. max_bytes: limit of its body, instead of the one for documents.
+        Raises: RemoteError.
         """
         try:
             with Watchdog(self.abort_requests, timeout) as watchdog:
@@ -104,7 +116,7 @@ class RemoteClient:
                 with self._client.stream(
                     method, self.url + path, extensions=self._tracing_extensions(), **watched_options
                 ) as response:
-                    complete_response = read_response(response)
+                    complete_response = read_response(response, max_bytes)
         except _failure_types() as error:
             raise self._connection_lost(error) from None
         return self._raise_for_status(complete_response)
@@ -129,7 +141,7 @@ class RemoteClient:
                 if response.status_code >= 400:
                     response = read_response(response)
                 watchdog.stop()
-                _check_media_type(self._raise_for_status(response), media_type)
+                self._check_media_type(self._raise_for_status(response), media_type)
                 yield RemoteLines(check_progress(read_lines(response)), response.links.get("next", {}).get("url", ""))
         except _failure_types() as error:
             raise self._connection_lost(error) from None
@@ -151,23 +163,38 @@ class RemoteClient:
         problem = _parse_problem(response)
         request_line = f"{response.request.method} {response.request.url.path} answers {response.status_code}"
         raise RemoteError(
-            ": ".join(filter(None, (request_line, _problem_text(problem)))), response.status_code, problem
+            ": ".join(filter(None, (request_line, self._problem_text(problem)))), response.status_code, problem
         )
+
+    def _problem_text(self, problem: Mapping[str, Any]) -> str:
+        """The texts of a problem document in one line. Nothing else of an answer is shown (SUB-904)."""
+        texts = (problem.get("title"), problem.get("detail"))
+        return self._shown_text(" ".join(text for text in texts if isinstance(text, str)))
+
+    def _check_media_type(self, response: httpx.Response, media_type: str) -> None:
+        """Raises: RemoteError."""
+        content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status_code != 200 or content_type != media_type:
+            raise RemoteError(
+                f"GET {response.request.url.path} answers {response.status_code} "
+                f"with {self._shown_text(content_type) or 'no content type'}, not 200 with {media_type}",
+                response.status_code,
+            )
+
+    def _shown_text(self, text: str) -> str:
+        """A text of the other registry in one line, without the link's secrets, of at most MAX_DETAIL_LENGTH."""
+        return _one_line(self._mask.hide(text))[:MAX_DETAIL_LENGTH].strip()
 
     def _connection_lost(self, error: Exception) -> RemoteError:
-        message = " ".join(str(error).split()) or type(error).__name__
-        return RemoteError(f"{self.url} does not answer: {message}")
+        import httpx
+
+        # Only these errors repeat a part of what was sent or received; all others have texts of their own.
+        message = self._mask.hide(str(error)) if isinstance(error, httpx.ProtocolError) else str(error)
+        return RemoteError(f"{self.url} does not answer: {_one_line(message) or type(error).__name__}")
 
 
-def _check_media_type(response: httpx.Response, media_type: str) -> None:
-    """Raises: RemoteError."""
-    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if response.status_code != 200 or content_type != media_type:
-        raise RemoteError(
-            f"GET {response.request.url.path} answers {response.status_code} "
-            f"with {content_type or 'no content type'}, not 200 with {media_type}",
-            response.status_code,
-        )
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _parse_problem(response: httpx.Response) -> dict[str, Any]:
@@ -178,12 +205,6 @@ def _parse_problem(response: httpx.Response) -> dict[str, Any]:
         return {}
     texts = ("type", "title")
     return document if isinstance(document, dict) and all(isinstance(document.get(name), str) for name in texts) else {}
-
-
-def _problem_text(problem: Mapping[str, Any]) -> str:
-    """The texts of a problem document in one line. Nothing else of an answer is shown (SUB-904)."""
-    texts = (problem.get("title"), problem.get("detail"))
-    return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str))[:MAX_DETAIL_LENGTH].strip()
 
 
 def _set_keepalive(connection: socket.socket) -> None:
@@ -204,7 +225,10 @@ def _failure_types() -> tuple[type[Exception], ...]:
     """The errors of a request; `except` calls this only after an error."""
     import httpx
 
-    return (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError, ResponseStalled, ResponseTooLarge)
+    return (
+        *(httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError),
+        *(ResponseStalled, ResponseTooLarge, UndecodableResponse),
+    )
 
 
 def _basic_auth(credential: Mapping[str, Any] | None) -> httpx.BasicAuth | None:

@@ -14,6 +14,7 @@ from annals.commands.store.database.driver_errors import driver_errors
 from annals.domain.replication.link import COLLECTION, Link
 from annals.domain.values import xid as xids
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.json_answers import request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 #: Seconds between checks that the subscription still exists.
@@ -76,11 +77,11 @@ class RemoteSubscription:
         """
         subscription = self._find(self._id) if self._id else None
         if subscription is not None and _has_members(subscription, self._definition):
-            self._revive(subscription)
+            self._revive(str(self._id), subscription)
             return False
         if subscription is not None:
             self._delete(str(self._id))
-        self._id = str(self._client.request("POST", _PATH, json=self._definition).json()["id"])
+        self._id = self._create()
         self._context.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: self._id})
         return True
 
@@ -99,24 +100,31 @@ class RemoteSubscription:
                 self._delete(self._id)
                 self._context.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: None})
 
+    def _create(self) -> str:
+        """The id of a new subscription. Raises: RemoteError."""
+        id = request_object(self._client, "POST", _PATH, json=self._definition).get("id")
+        if not isinstance(id, str) or not id:
+            raise RemoteError(f"POST {_PATH} answers without an id of the subscription")
+        return id
+
     def _find(self, id: str) -> dict[str, Any] | None:
         with _ignore_missing():
-            subscription: dict[str, Any] = self._client.request("GET", f"{_PATH}/{id}").json()
-            return subscription
+            return request_object(self._client, "GET", f"{_PATH}/{id}")
         return None
 
     def _delete(self, id: str) -> None:
         with _ignore_missing():
             self._client.request("DELETE", f"{_PATH}/{id}")
 
-    def _revive(self, subscription: Mapping[str, Any]) -> None:
-        status = subscription.get("status") or {}
-        validation_state = (status.get("validation") or {}).get("state")
-        action = _REVIVING_ACTIONS.get(status.get("state", "")) or (
-            "verify" if validation_state == "unvalidated" else None
-        )
+    def _revive(self, id: str, subscription: Mapping[str, Any]) -> None:
+        """Makes a subscription that has stopped continue."""
+        status = _object_in(subscription, "status")
+        state, validation_state = status.get("state"), _object_in(status, "validation").get("state")
+        action = _REVIVING_ACTIONS.get(state) if isinstance(state, str) else None
+        if action is None and validation_state == "unvalidated":
+            action = "verify"
         if action is not None:
-            self._client.request("POST", f"{_PATH}/{subscription['id']}/actions/{action}")
+            self._client.request("POST", f"{_PATH}/{id}/actions/{action}")
 
 
 def group_filters(groups: Sequence[str]) -> list[dict[str, Any]]:
@@ -140,6 +148,12 @@ def _ignore_missing() -> Iterator[None]:
     except RemoteError as error:
         if error.status not in (404, 410):
             raise
+
+
+def _object_in(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A member that is a JSON object; empty if it is something else, or missing."""
+    value = members.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _has_members(document: Any, members: Any) -> bool:

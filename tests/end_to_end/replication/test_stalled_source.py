@@ -16,13 +16,18 @@ import pytest
 from tests.support.polling import until
 from tests.support.registries.restarted import registries
 
-_HEAD: Final = b'{"position":9,"time":"2026-01-02T03:04:05.000000Z","chain":"00","state":"00"}'
+_HASH: Final = 64 * b"0"
+_HEAD: Final = b'{"position":9,"time":"2026-01-02T03:04:05.000000Z","chain":"%b","state":"%b"}' % (_HASH, _HASH)
+_LOG_HEADERS: Final = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nLink: </-/log?after=9>;rel=next\r\n"
+    b"Content-Length: 100000\r\n\r\n"
+)
 #: The path whose response a source does not complete, the bytes that it sends first, and those that it repeats.
 _DRIPS: Final = {
     "headers": ("/-/log/upstream", b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n"),
     "answers": ("/-/log/head", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"{"),
-    "lines": ("/-/log?", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"{"),
-    "nothing": ("/-/log?", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"\n"),
+    "lines": ("/-/log?", _LOG_HEADERS, b"{"),
+    "nothing": ("/-/log?", _LOG_HEADERS, b"\n"),
 }
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -67,6 +68,51 @@ def test_an_error_repeats_problem_documents_only(body: bytes, said: str) -> None
             pass
     assert str(requested.value) == f"GET /-/log/head answers 500{said}"
     assert str(streamed.value) == f"GET /-/log answers 500{said}"
+
+
+_TOKEN = {"type": "bearer", "token": "S3cr+t/token=="}
+_PASSWORD = {"type": "basic", "username": "ulla", "password": "pass  word:1"}
+#: The credential of a link, what the other registry sends back of it, and what the RemoteError shows.
+_ECHOES = (
+    (_TOKEN, "Bearer S3cr+t/token== is not known", "Bearer *** is not known"),
+    (_TOKEN, "bearer s3cr+t/TOKEN==, S3cr%2Bt%2Ftoken%3D%3D", "bearer ***, ***"),
+    (_TOKEN, "x" * 495 + "S3cr+t/token==", "x" * 495 + "***"),
+    (_PASSWORD, "pass  word:1 of ulla", "*** of ulla"),
+    (_PASSWORD, f"Basic {b64encode(b'ulla:pass  word:1').decode()}", "Basic ***"),
+    (_PASSWORD, "a pass and a word", "a pass and a word"),
+    (None, "no secret", "no secret"),
+)
+
+
+@pytest.mark.parametrize(("credential", "sent", "said"), _ECHOES)
+def test_an_error_repeats_no_secret(credential: dict[str, str] | None, sent: str, said: str) -> None:
+    """SUB-303, LEG-901: errors, which are shown in the status and in the log, hide the secrets of the link."""
+    problems = ({**_OURS, "title": sent, "detail": ""}, {**_OURS, "title": "", "detail": sent})
+    for problem in problems:
+        with (
+            answering(401, json.dumps(problem).encode()) as url,
+            closing(RemoteClient(url, DestinationGuard("127.0.0.1"), credential)) as remote,
+        ):
+            with pytest.raises(RemoteError) as requested:
+                remote.request("GET", "/x")
+            with pytest.raises(RemoteError) as streamed, remote.stream("/x", NDJSON, {}):
+                pass
+        assert str(requested.value) == str(streamed.value) == f"GET /x answers 401: {said}"
+
+
+def test_an_error_about_a_header_repeats_no_secret() -> None:
+    """SUB-303, LEG-901: neither does the error for a content type, nor that for an answer that is not HTTP."""
+    token = "S3cr+t/token=="
+    as_type = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: 0\r\n\r\n" % token.encode()
+    for content in (as_type, f"Bearer {token}\r\n\r\n".encode()):
+        with (
+            sending(content) as url,
+            closing(RemoteClient(url, DestinationGuard("127.0.0.1"), _TOKEN)) as remote,
+            pytest.raises(RemoteError) as streamed,
+            remote.stream("/x", NDJSON, {}),
+        ):
+            pass
+        assert token not in str(streamed.value) and "***" in str(streamed.value)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::1]"])
