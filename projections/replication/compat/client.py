@@ -17,12 +17,15 @@ from annals.domain.compat.ids import decode_segment, encode_segment
 from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.values.header_values import InvalidHeaderValue, decode
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.replication.standard.response_checks import is_json
 
 if TYPE_CHECKING:
     import httpx  # takes long, and only links need it
 
 #: Statuses for something that does not exist, or not any more.
 _ABSENT_STATUSES: Final = (404, 410)
+#: Statuses for something that exists. The document of a Version may be elsewhere.
+_FOUND_STATUSES: Final = (200, 303)
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "::1", "localhost")
 
 
@@ -73,7 +76,7 @@ class LegacyClient:
 
         Raises: RemoteError, also if the API does not exist: then nothing is known about Groups.
         """
-        members = self._get_json(path := f"/{self.family.path}")
+        members = self._get_list(path := f"/{self.family.path}")
         if members is None:
             raise RemoteError(f"GET {path} finds nothing: this is not the URL of the API", 404)
         return self._parse_ids(path, members)
@@ -87,7 +90,7 @@ class LegacyClient:
 
     def definitions(self, group: str) -> list[str] | None:
         """The ids of the definitions in a Group."""
-        members = self._get_json(path := f"{self.path(group)}/{self.family.children}")
+        members = self._get_list(path := f"{self.path(group)}/{self.family.children}")
         return None if members is None else self._parse_ids(path, members)
 
     def version_numbers(self, group: str, id: str) -> list[int]:
@@ -96,8 +99,8 @@ class LegacyClient:
 
     def version_numbers_at(self, path: str) -> list[int]:
         """The same as `version_numbers`, by the definition's path."""
-        numbers = self._get_json(f"{path}/versions") or []
-        if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
+        numbers = self._get_list(f"{path}/versions") or []
+        if not all(type(number) is int for number in numbers):
             raise BrokenResponse(f"GET {path}/versions answers with something that is not a list of numbers")
         return sorted(numbers)
 
@@ -130,7 +133,9 @@ class LegacyClient:
 
     def put_group(self, group: str, body: Mapping[str, Any]) -> None:
         """Writes a Group."""
-        self._remote.request("PUT", self.path(group), json=body)
+        response = self._remote.request("PUT", self.path(group), json=body)
+        # Schema Registry 0.2 creates a Group without a body in its answer.
+        _check(response, response.status_code == 201 or _is_object(response))
 
     def add_version(self, group: str, id: str, version: LegacyVersion) -> None:
         """Adds a Version to a definition."""
@@ -143,15 +148,18 @@ class LegacyClient:
         )
         headers = {"content-type": version.contenttype.encode("latin-1", "replace")} if version.contenttype else {}
         path = f"{self.path(group, id)}?{query}"
-        self._remote.request("POST", path, content=version.content, headers=headers)
+        response = self._remote.request("POST", path, content=version.content, headers=headers)
+        _check(response, response.is_success and self._has_version_headers(response))
 
     def delete(self, path: str) -> None:
         """Deletes what is at a path below the base, if it exists."""
         try:
-            self._remote.request("DELETE", path)
+            response = self._remote.request("DELETE", path)
         except RemoteError as error:
-            if error.status not in _ABSENT_STATUSES:
+            if not self._is_absent(path, error):
                 raise
+        else:
+            _check(response, response.status_code == 204 or _is_object(response))
 
     def path(self, group: str, id: str | None = None) -> str:
         """The path of a Group or a definition below the base."""
@@ -165,11 +173,16 @@ class LegacyClient:
         try:
             return response.json()
         except ValueError:
+            _check(response, is_json(response))
             raise BrokenResponse(f"GET {path} answers with something that is not JSON", response.status_code) from None
 
-    def _parse_ids(self, path: str, members: Any) -> list[str]:
-        if not isinstance(members, list):
+    def _get_list(self, path: str) -> list[Any] | None:
+        members = self._get_json(path)
+        if members is not None and not isinstance(members, list):
             raise BrokenResponse(f"GET {path} answers with something that is not a list")
+        return members
+
+    def _parse_ids(self, path: str, members: list[Any]) -> list[str]:
         ids = []
         for member in members:
             try:
@@ -186,16 +199,43 @@ class LegacyClient:
         try:
             response = self._remote.request("GET", path, headers=headers or {})
         except RemoteError as error:
-            if error.status in _ABSENT_STATUSES:
-                return None
-            raise
-        if response.status_code == 304:
+            if not self._is_absent(path, error):
+                raise
+            return None
+        if headers and response.status_code == 304:
             raise VersionUnchanged
-        if not response.is_success and response.status_code != 303:
-            raise RemoteError(f"GET {path} answers {response.status_code}", response.status_code)
+        _check(response, response.status_code in _FOUND_STATUSES)
         return response
 
+    def _is_absent(self, path: str, error: RemoteError) -> bool:
+        """Whether an error says that there is nothing at a path.
+
+        Schema Registry 0.2 sends no body then, but a proxy may answer the same. So without a problem document one of
+        the lists above the path must answer, and not have the next segment. For a lookup, the first list must answer.
+        """
+        if error.status not in _ABSENT_STATUSES:
+            return False
+        if error.problem:
+            return True
+        if "?" in path:
+            return self._get_list(f"/{self.family.path}") is not None
+        segments = path.split("/")
+        return any(
+            unquote(segments[length]) not in self._listed_segments("/".join(segments[:length]))
+            for length in range(2, len(segments), 2)
+        )
+
+    def _listed_segments(self, path: str) -> set[str]:
+        """The members of a list, as decoded segments of paths; empty if it does not exist."""
+        return {unquote(str(member)) for member in self._get_list(path) or ()}
+
+    def _has_version_headers(self, response: httpx.Response) -> bool:
+        """Whether an answer has attributes of a Version, as every answer about one has."""
+        prefix = f"{self.family.headers}-".lower()
+        return any(name.lower().startswith(prefix) for name in response.headers)
+
     def _legacy_version(self, response: httpx.Response, path: str) -> LegacyVersion:
+        _check(response, self._has_version_headers(response))
         attributes = {
             name: _decode_header(response, header) for name, (_, header) in request_names(self.family).items()
         }
@@ -231,6 +271,24 @@ class LegacyClient:
     def _implied_authority(self, uri: str, id: str) -> str:
         """The authority of a Version that gives none: the part of its URI before its id, or the API's URL (LEG-904)."""
         return uri.removesuffix(id).rstrip("/") if uri.endswith(id) and uri != id else self.base
+
+
+def _check(response: httpx.Response, is_expected: bool) -> None:
+    """Raises: RemoteError unless an answer is one that the API gives. Others come from a proxy, for example."""
+    if not is_expected:
+        request = response.request
+        raise RemoteError(
+            f"{request.method} {request.url.path} answers {response.status_code}, but not as this API does",
+            response.status_code,
+        )
+
+
+def _is_object(response: httpx.Response) -> bool:
+    """Whether an answer is a JSON object."""
+    try:
+        return response.is_success and isinstance(response.json(), dict)
+    except ValueError:
+        return False
 
 
 def _decode_header(response: httpx.Response, header: str) -> str | None:

@@ -24,8 +24,10 @@ from annals.projections.replication.compat.local_registry import LegacyLocalRegi
 from annals.projections.replication.compat.sent_objects import SentObject, SentObjects
 from annals.projections.replication.remote.remote_client import RemoteError
 
-#: Statuses that refuse one object for every caller.
+#: Statuses that refuse one object for every caller, with a problem document.
 _REFUSAL_STATUSES: Final = (400, 404, 405, 409, 413, 415, 422)
+#: Those that Schema Registry 0.2 also gives without one. A proxy gives the others, too.
+_BARE_REFUSAL_STATUSES: Final = (400, 409)
 
 
 class LegacySender:
@@ -205,7 +207,7 @@ class LegacySender:
         try:
             action()
         except RemoteError as error:
-            if error.status not in _REFUSAL_STATUSES:
+            if error.status not in (_REFUSAL_STATUSES if error.problem else _BARE_REFUSAL_STATUSES):
                 raise
             self._conflicts.add(subject, str(error))
             return False

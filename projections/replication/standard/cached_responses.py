@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urljoin, urlsplit
 
-from annals.domain.values.json_text import InvalidJson, loads
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
-from annals.projections.replication.standard.comparable import BrokenEntity
+from annals.projections.replication.standard.response_checks import parse_object
 
 if TYPE_CHECKING:
     import httpx  # takes long, and only links need it
+
+#: Statuses for something that does not exist, or not any more.
+_ABSENT_STATUSES: Final = (404, 410)
 
 
 class CachedResponses:
@@ -36,24 +38,28 @@ class CachedResponses:
 
     def get_object(self, path: str) -> dict[str, Any]:
         """A JSON object."""
-        return _parse_object(self.remote.request("GET", path))
+        return parse_object(self.remote.request("GET", path))
 
-    def find_object(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None if it does not exist."""
+    def find_entity(self, path: str) -> dict[str, Any] | None:
+        """The JSON object of a Group, or of the meta of a Resource; None if it does not exist."""
         try:
             return self.get_object(path)
         except RemoteError as error:
-            if error.status not in (404, 410):
+            if not self._is_absent(path.removesuffix("/meta"), error):
                 raise
             return None
 
     def get_if_changed(self, path: str) -> dict[str, Any] | None:
-        """A JSON object; None if it has not changed since its ETag was remembered."""
-        etag = self._tags.get(path)
+        """A JSON object; None if it has not changed since its ETag was remembered.
+
+        An error drops the ETag: what depends on the object may be deleted then, and has to be fetched later.
+        """
+        etag = self._tags.pop(path, None)
         response = self.remote.request("GET", path, headers={"if-none-match": etag} if etag else {})
-        if response.status_code == 304:
+        if etag and response.status_code == 304:
+            self._tags[path] = etag
             return None
-        document = _parse_object(response)
+        document = parse_object(response)
         if "etag" in response.headers:
             self._seen_tags[path] = response.headers["etag"]
         return document
@@ -63,7 +69,7 @@ class CachedResponses:
         requested_paths = {path}
         while True:
             response = self.remote.request("GET", path)
-            yield from _parse_object(response).items()
+            yield from parse_object(response).items()
             next_url = response.links.get("next", {}).get("url")
             if next_url is None:
                 return
@@ -71,6 +77,21 @@ class CachedResponses:
             if path in requested_paths:
                 raise RemoteError(f"{self.remote.url} has an endless sequence of pages at {path}")
             requested_paths.add(path)
+
+    def _is_absent(self, path: str, error: RemoteError) -> bool:
+        """Whether an error says that a Group or a Resource does not exist.
+
+        Without a problem document it may come from a proxy. Then the collection must answer, and not list the entity.
+        """
+        if error.status not in _ABSENT_STATUSES:
+            return False
+        collection, _, id = path.rpartition("/")
+        if error.problem or not collection:
+            return bool(error.problem)
+        try:
+            return unquote(id).lower() not in {member.lower() for member, _ in self.members(collection)}
+        except RemoteError as collection_error:
+            return self._is_absent(collection.rpartition("/")[0], collection_error)
 
     def _page_path(self, response: httpx.Response, next_url: str) -> str:
         """The path of a page on this server.
@@ -83,13 +104,3 @@ class CachedResponses:
             return absolute_url.removeprefix(self.remote.url)
         current_path = str(response.url).removeprefix(self.remote.url).partition("?")[0]
         return f"{current_path}?{urlsplit(absolute_url).query}"
-
-
-def _parse_object(response: httpx.Response) -> dict[str, Any]:
-    try:
-        document = loads(response.content)
-    except InvalidJson:
-        document = None
-    if not isinstance(document, dict):
-        raise BrokenEntity(f"GET {response.request.url.path} answers {response.status_code} with no JSON object")
-    return document

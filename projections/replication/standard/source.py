@@ -71,7 +71,8 @@ class StandardSource:
         self._remote = remote
         self._flags, self._can_export = self._capabilities()
         self._can_nest = self._can_inline = "inline" in self._flags
-        self._hashes: dict[str, bytes] = {}  # hashes by xid, of listings; reset in full passes
+        self._hashes: dict[str, bytes] = {}  # hashes by xid, of listings in this pass
+        self._last_hashes: dict[str, bytes] = {}  # of the last pass; empty in full passes
         self._pass_count = 0
         self._model_path = "/modelsource"
 
@@ -99,8 +100,8 @@ class StandardSource:
 
     def begin_pass(self) -> None:
         """Begins another pass."""
-        if self._pass_count % FULL_PASS_INTERVAL == 0:
-            self._hashes = {}
+        self._last_hashes = self._hashes if self._pass_count % FULL_PASS_INTERVAL else {}
+        self._hashes = {}
         self._pass_count += 1
 
     def groups(self, root: str) -> Iterator[ListedGroup] | None:
@@ -112,11 +113,10 @@ class StandardSource:
             try:
                 document = self.responses.get_if_changed(self._nested_path(root))
             except RemoteError as error:
-                if error.status == 404 and root != xids.REGISTRY:
-                    return iter(())
-                if error.status not in (404, *_NO_INLINE_STATUSES):
+                if error.status in _NO_INLINE_STATUSES:
+                    self._can_nest = False  # it offers inlining, but refuses it, or that much
+                elif error.status != 404:  # lists show whether the Group exists
                     raise
-                self._can_nest = False  # it offers inlining, but refuses it, or that much
             except BrokenEntity:
                 pass  # one invalid value spoils everything that contains it
             else:
@@ -125,19 +125,19 @@ class StandardSource:
 
     def group(self, xid: str) -> ComparableGroup | None:
         """One Group without its contents; None if it does not exist."""
-        attributes = self.responses.find_object(quote(xid))
+        attributes = self.responses.find_entity(quote(xid))
         return None if attributes is None else comparable_group(attributes, self._group_type(xid))
 
     def resource(self, xid: str) -> ComparableResource | None:
         """One Resource; None if it does not exist."""
-        meta = self.responses.find_object(f"{quote(xid)}/meta")
+        meta = self.responses.find_entity(f"{quote(xid)}/meta")
         return None if meta is None else self._resource(xid, meta)
 
     def has(self, xid: str) -> bool:
         """Whether a Group or a Resource exists."""
         suffix = "/meta" if len(xids.segments(xid)) == 4 else ""
         try:
-            return self.responses.find_object(quote(xid) + suffix) is not None
+            return self.responses.find_entity(quote(xid) + suffix) is not None
         except BrokenEntity:
             return True
 
@@ -204,7 +204,7 @@ class StandardSource:
 
     def _listed_groups(self, root: str) -> Iterator[ListedGroup]:
         if root != xids.REGISTRY:
-            attributes = self.responses.find_object(quote(root))
+            attributes = self.responses.find_entity(quote(root))
             if attributes is not None:
                 yield ListedGroup(
                     root, self._comparable_group(root, attributes, xids.entity_id(root)), self._listed_resources(root)
@@ -228,7 +228,8 @@ class StandardSource:
                     listed = self._build_or_broken(xid, id, partial(self._listed_resource, xid, listed_json))
                     if not isinstance(listed, tuple):
                         yield xid, listed
-                    elif self._hashes.get(xid) == listed[0]:
+                    elif self._last_hashes.get(xid) == listed[0]:
+                        self._hashes[xid] = listed[0]
                         yield xid, None
                     elif (comparable := self._build_or_broken(xid, id, listed[1])) is not None:
                         self._hashes[xid] = listed[0]
@@ -240,7 +241,7 @@ class StandardSource:
         """A hash of a Resource's listing and meta, and a function that reads it; None if it was deleted meanwhile."""
         if isinstance(listed_json, Mapping) and "meta" in listed_json and "versions" in listed_json:
             return content_hash(listed_json), partial(self._nested_resource, xid, listed_json)
-        meta = self.responses.find_object(f"{quote(xid)}/meta")
+        meta = self.responses.find_entity(f"{quote(xid)}/meta")
         return None if meta is None else (content_hash([listed_json, meta]), partial(self._resource, xid, meta))
 
     def _resource(self, xid: str, meta: Mapping[str, Any]) -> ComparableResource:
@@ -286,11 +287,11 @@ class StandardSource:
         yield from self._collection(path)
 
     def _collection(self, path: str, query: str = "") -> Iterator[tuple[str, Any]]:
-        """The members of a collection; empty if the server has no such collection."""
+        """The members of a collection; empty if the server says that it has no such collection."""
         try:
             yield from self.responses.members(quote(path) + query)
         except RemoteError as error:
-            if error.status != 404:
+            if error.status != 404 or not error.problem:
                 raise
 
     def _comparable_version(self, xid: str, attributes_json: Any, type: ResourceType, id: str) -> ComparableVersion:
@@ -318,8 +319,10 @@ class StandardSource:
             if not is_about_entity(error):
                 raise
             raise BrokenEntity(str(error), xid) from None
-        if not response.is_success:
-            raise BrokenEntity(f"its document is stored elsewhere, and the server answers {response.status_code}", xid)
+        if response.status_code == 303:
+            raise BrokenEntity("its document is stored elsewhere, and the server answers 303", xid)
+        if response.status_code != 200:
+            raise RemoteError(f"GET {xid} answers {response.status_code}", response.status_code)
         return response.content
 
     def _group_type(self, xid: str) -> GroupType:

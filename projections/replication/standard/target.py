@@ -10,6 +10,7 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.replication.remote.remote_client import RemoteClient
 from annals.projections.replication.standard.comparable import ComparableGroup, ComparableResource
+from annals.projections.replication.standard.response_checks import check_written
 
 
 class StandardTarget:
@@ -48,4 +49,4 @@ class StandardTarget:
         options: dict[str, Any] = (
             {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
         )
-        self._remote.request(method, quote(xid) + suffix, **options)
+        check_written(self._remote.request(method, quote(xid) + suffix, **options))
