@@ -40,6 +40,7 @@ SITES: Final = {
     "api/cli/worker_processes.py": NOWHERE,
     "commands/store/archive/archive_files.py": OPERATOR,  # `annals log archive --to`
     "commands/store/database/engine.py": OPERATOR,  # ANNALS_DATABASE
+    "commands/store/database/store_presence.py": OPERATOR,  # ANNALS_DATABASE
     "commands/store/filesystems.py": OPERATOR,  # the folders of archives and segments
     "projections/confluent_copy/rest_api.py": GUARDED,
     "projections/kafka/cluster.py": GUARDED,  # except for `annals publish --kafka`
@@ -47,10 +48,12 @@ SITES: Final = {
     "projections/kafka/publisher.py": NOWHERE,
     "projections/kafka/topic_position.py": NOWHERE,
     "projections/replication/remote/bounded_responses.py": NOWHERE,
+    "projections/replication/remote/content_decoding.py": NOWHERE,
     "projections/replication/remote/guarded_connections.py": GUARDED,
     "projections/replication/compat/client.py": NOWHERE,
     "projections/replication/remote/remote_client.py": GUARDED,
     "projections/replication/standard/cached_responses.py": NOWHERE,
+    "projections/replication/standard/response_checks.py": NOWHERE,
     "projections/replication/log/kafka_pull.py": GUARDED,
     "projections/segments/folder.py": OPERATOR,  # `annals segments --folder`
     "projections/outgoing/allow_list.py": NOWHERE,
