@@ -50,7 +50,7 @@ def running(*arguments: str, before: Callable[[], object] = lambda: None) -> Ite
     """A process of the command in the current folder, which prints each report of progress. before: called in it."""
 
     def prepare() -> None:
-        # A process that a script starts in the background ignores SIGINT, and one of `nohup` SIGHUP, as do its children.
+        # A process that a script starts in the background ignores SIGINT, one of `nohup` SIGHUP; so do its children.
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         before()
