@@ -15,6 +15,8 @@ from annals.domain.errors.http_errors import InvalidGrant
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 
 _EXPIRES: Final = "expires"
+#: The attributes that say what a grant gives, and to whom.
+_GIVING: Final = frozenset(("subject", "role", "at"))
 
 
 def decide_grant(command: WriteGrant | DeleteGrant, world: World, context: Context) -> Decision:
@@ -50,7 +52,8 @@ def _replace(command: WriteGrant, world: World, context: Context) -> Decision:
     if not changed:
         return Decision((), {}, (command.xid,))
     _check_expiry(command, context)
-    _check_number(command, world, context)
+    if not _GIVING.isdisjoint(changed):
+        _check_number(command, world, context)
     event = EntityUpdated(
         attributes=dict(command.attributes),
         private={"grantedby": context.caller},

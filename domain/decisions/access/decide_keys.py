@@ -61,7 +61,8 @@ def _check_administers_name(name: str, world: World, context: Context) -> None:
     """
     subject = CALLER_SUBJECT + KEY_PREFIX + name
     grants = map(Grant.from_entity, world.entities_outside_tree(GRANTS))
-    if not all(context.administers(grant.at) for grant in grants if grant.subject == subject):
+    places = [grant.at for grant in grants if grant.subject == subject and grant.holds_at(context.now)]
+    if not all(map(context.administers, places)):
         raise _forbidden_name(name, context)
 
 

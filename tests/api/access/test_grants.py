@@ -222,3 +222,14 @@ def test_grants_and_keys_stay_out_of_the_registry(api: AccessApi) -> None:
             answer = api.send("GET", path, by=by).text
             assert "/-/grants" not in answer and "/-/keys" not in answer
     assert all(f"/-/{name}/" in api.send("GET", "/-/log").text for name in ("grants", "keys"))
+
+
+def test_a_note_of_a_grant_that_another_one_repeats(api: AccessApi) -> None:
+    # ACC-62: the role, the place and the subject are compared when they are written; others may be changed alone
+    first = grant(api, expires="2026-01-02T03:05:00Z")
+    api.now += timedelta(minutes=1)
+    second = grant(api)
+    api.now -= timedelta(minutes=1)
+    body = {"subject": "caller:nora", "role": "writer", "at": "/", "note": "kept"}
+    assert api.send("PUT", f"/-/grants/{second['id']}", body).json()["note"] == "kept"
+    assert api.send("GET", f"/-/grants/{first['id']}").status_code == 200

@@ -192,7 +192,11 @@ def test_names_of_keys_have_the_rights_of_grants(api: AccessApi) -> None:
     api.send("DELETE", f"/-/keys/{created['id']}")
     again = {"name": "ci", "groups": groups}
     assert api.send("POST", "/-/keys", again, by="team").status_code == 403
-    api.send("PUT", f"/-/grants/{id}", {**grant, "at": "/schemagroups/pay-uk"})
+    expired = {**grant, "expires": "2026-01-02T03:05:00Z"}
+    assert api.send("PUT", f"/-/grants/{id}", expired).status_code == 200
+    assert api.send("POST", "/-/keys", again, by="team").status_code == 403
+    api.now += timedelta(minutes=1)
+    assert api.send("POST", "/-/grants", {**grant, "at": "/schemagroups/pay-uk"}).status_code == 201
     created = api.send("POST", "/-/keys", again, by="team").json()
     assert api.send("POST", f"/-/keys/{created['id']}/actions/rotate", by="team").status_code == 200
 

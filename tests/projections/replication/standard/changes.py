@@ -9,6 +9,7 @@ from tests.support.registries.standard import SHORT_INTERVAL
 
 #: The members of a link over the standard API.
 LINK: Final = {"dialect": "xregistry", "interval": SHORT_INTERVAL}
+PUSH: Final = {**LINK, "mode": "push"}
 #: Documents as Base64.
 SPACED: Final = base64.b64encode(b'{ "spaces" :  "stay" }\n').decode()
 BINARY: Final = base64.b64encode(bytes(range(256))).decode()

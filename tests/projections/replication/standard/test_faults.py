@@ -13,7 +13,7 @@ from annals.domain.model import compile_model
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.replication.remote.remote_client import RemoteClient
 from annals.projections.replication.standard.source import StandardSource
-from tests.projections.replication.standard.changes import LINK
+from tests.projections.replication.standard.changes import LINK, PUSH
 from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, NOT_FOUND_PROBLEM, Answer, faulty_proxy
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
@@ -26,7 +26,6 @@ from tests.support.registries.standard import (
     wait_until_equal_contents,
 )
 
-PUSH = {**LINK, "mode": "push"}
 VERSIONS = {"versions": {"1": {"name": "it"}}}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from annals.projections.replication.link_state import LinkStates
-from tests.projections.replication.standard.changes import CHANGES, LINK
+from tests.projections.replication.standard.changes import CHANGES, LINK, PUSH
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry, registries
@@ -23,8 +23,6 @@ from tests.support.registries.standard import (
     use_common_model,
     wait_until_equal_contents,
 )
-
-PUSH = {**LINK, "mode": "push"}
 
 
 @pytest.fixture
