@@ -1,4 +1,4 @@
-"""A proxy in front of a registry that, while a fault lasts, answers requests by itself."""
+"""A proxy in front of a registry that, while a fault lasts, answers requests by itself or changes answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ import httpx
 
 _HTML: Final = {"content-type": "text/html; charset=utf-8"}
 #: Headers that belong to one connection or to the encoding of one body.
-_OWN_HEADERS: Final = ("host", "connection", "accept-encoding", "content-length", "content-encoding", "date", "server")
+_OWN_HEADERS: Final = frozenset(
+    (
+        "host",
+        "connection",
+        "accept-encoding",
+        "content-length",
+        "content-encoding",
+        "transfer-encoding",
+        "date",
+        "server",
+    )
+)
 
 
 class Answer(NamedTuple):
@@ -26,6 +37,8 @@ class Answer(NamedTuple):
 
 #: The answer to a request, by its method and path; None to forward the request.
 Fault = Callable[[str, str], Answer | None]
+#: Makes another answer of a registry's answer to a request, by the path and the accepted media type.
+Change = Callable[[str, str, Answer], Answer]
 
 NOT_FOUND_PAGE: Final = Answer(404, _HTML, b"<p>default backend")
 NOT_FOUND_PROBLEM: Final = Answer(
@@ -52,22 +65,27 @@ FAULTS: Final[dict[str, Fault]] = {
 }
 
 
+def bare_404(_path: str, _accept: str, answer: Answer) -> Answer:
+    """Removes the bodies of 404, as some proxies do."""
+    return Answer(404) if answer.status == 404 else answer
+
+
 class FaultyProxy(ThreadingHTTPServer):
-    """fault: the current one, if any. has_bare_404: whether it removes the bodies of 404 that it forwards."""
+    """fault, change: the current ones, if any."""
 
     daemon_threads = True
 
-    def __init__(self, target: str, fault: Fault | None, has_bare_404: bool) -> None:
+    def __init__(self, target: str, fault: Fault | None, change: Change | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.client = httpx.Client(base_url=target, timeout=60, trust_env=False)
         self.url = f"http://127.0.0.1:{self.server_port}"
-        self.fault, self.has_bare_404 = fault, has_bare_404
+        self.fault, self.change = fault, change
 
 
 @contextmanager
-def faulty_proxy(target: str, fault: Fault | None = None, has_bare_404: bool = False) -> Iterator[FaultyProxy]:
+def faulty_proxy(target: str, fault: Fault | None = None, change: Change | None = None) -> Iterator[FaultyProxy]:
     """A running proxy in front of the registry with this URL."""
-    with FaultyProxy(target, fault, has_bare_404) as proxy:
+    with FaultyProxy(target, fault, change) as proxy:
         Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield proxy
@@ -88,10 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self, body: bytes) -> Answer:
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN_HEADERS}
         received = self.server.client.request(self.command, self.path, content=body, headers=headers)
-        if received.status_code == 404 and self.server.has_bare_404:
-            return Answer(404)
         kept_headers = {name: value for name, value in received.headers.items() if name not in _OWN_HEADERS}
-        return Answer(received.status_code, kept_headers, received.content)
+        answer = Answer(received.status_code, kept_headers, received.content)
+        change = self.server.change
+        return change(self.path, self.headers.get("accept", ""), answer) if change else answer
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)

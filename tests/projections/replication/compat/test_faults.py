@@ -10,7 +10,7 @@ from tests.projections.replication.compat.clients import OFTEN, SR, Api, Client,
 from tests.projections.replication.compat.independent_server import BASE
 from tests.projections.replication.compat.test_copies import EACH, conflicts, wait_until_equal
 from tests.projections.replication.compat.test_independent_server import plain, root
-from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, FaultyProxy, faulty_proxy
+from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, FaultyProxy, bare_404, faulty_proxy
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN
 
@@ -70,7 +70,7 @@ def test_a_server_whose_errors_have_no_body(tmp_path: Path) -> None:
     with (
         running_registries(tmp_path, SR, "a", "b") as (a, b),
         plain() as server,
-        faulty_proxy(root(server), has_bare_404=True) as proxy,
+        faulty_proxy(root(server), change=bare_404) as proxy,
     ):
         a.group("g%2Fh")
         a.added("g%2Fh", "s", b"1", b"2")

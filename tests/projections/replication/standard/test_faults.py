@@ -14,7 +14,7 @@ from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.replication.remote.remote_client import RemoteClient
 from annals.projections.replication.standard.source import StandardSource
 from tests.projections.replication.standard.changes import LINK, PUSH
-from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, NOT_FOUND_PROBLEM, Answer, faulty_proxy
+from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, NOT_FOUND_PROBLEM, Answer, bare_404, faulty_proxy
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry, registries
@@ -129,7 +129,7 @@ def test_servers_whose_errors_have_no_body(tmp_path: Path) -> None:
     """LEG-902, LEG-909: links find out by lists what such a server does not have, also in several pages."""
     with (
         independent_server() as plain,
-        faulty_proxy(plain.url, has_bare_404=True) as proxy,
+        faulty_proxy(plain.url, change=bare_404) as proxy,
         registries(tmp_path, "source", "copy") as (source, copy),
     ):
         use_common_model(source, copy)
