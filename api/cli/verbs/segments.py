@@ -49,7 +49,10 @@ _SEGMENT_COLUMNS: Final = (
     Column(),
 )
 _FINDING_COLUMNS: Final = (Column(style="red"),)
-_REMEDY: Final = "remove what is damaged, and its entries in manifest/; annals segments write writes them again."
+_REMEDY: Final = (
+    "remove what is damaged, and its entries in manifest/; annals segments write writes them again. In an archive,"
+    " restore them from a backup instead: the database no longer has them."
+)
 
 
 @segments.command()

@@ -64,8 +64,10 @@ def record_segments(store: Store, place: str, segments: Sequence[tuple[ArchivedS
         if archive_place(query) not in (None, place):
             raise ArchiveChanged("the store has another archive")
         for segment, chain in segments:
-            if segment.first != end + 1 or _chain_at(connection, segment.last) != chain:
-                raise ArchiveChanged(f"the segment from position {segment.first} does not continue the archive")
+            if segment.first != end + 1:
+                raise ArchiveChanged(f"another process archived positions up to {end} meanwhile; run this again")
+            if _chain_at(connection, segment.last) != chain:
+                raise ArchiveChanged(f"the segment from position {segment.first} is not of this store's log")
             end = segment.last
         sql.insert(connection, tables.store, [(ARCHIVE, place)], _SET_PLACE)
         rows = [(each.last, each.first, each.path, each.bytes, each.sha256) for each, _ in segments]

@@ -76,8 +76,11 @@ def test_verify_names_the_position(store: Registry, annals: Annals, tmp_path: Pa
     ended = annals("segments", "verify", "--folder", "out")
     assert ended.code == 3
     assert [line.partition(":")[0] for line in ended.out.splitlines()] == [f"position {first}"] * 2
-    remedy = "remove what is damaged, and its entries in manifest/; annals segments write writes them again."
-    assert ended.err == f"annals: 2 findings; {remedy}\n"
+    assert ended.err == (
+        "annals: 2 findings; remove what is damaged, and its entries in manifest/; annals segments write writes them "
+        "again. In an archive, restore them from a backup instead: the database no longer has "
+        "them.\n"
+    )
 
 
 def test_a_folder_of_another_registry_is_refused(store: Registry, annals: Annals, tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ def test_an_archive_is_recorded_only_where_the_log_has_its_chain(aged: Registry,
     archive_until(aged.store, aged.url, str(place), 20)
     status = archive_status(aged.store)
     unarchive_log(aged.store, no_progress)
-    with pytest.raises(ArchiveChanged):
+    with pytest.raises(ArchiveChanged, match="position 1 is not of this store's log"):
         move_states.record_segments(aged.store, str(place), [(status.segments[0], b"another chain")])
     with pytest.raises(ArchiveChanged):
         move_states.archive_states(aged.store, 20)
@@ -416,3 +416,11 @@ def test_a_failing_place_is_not_asked_for_each_event(
     place.with_name("away").rename(place)
     monkeypatch.setattr("annals.commands.store.archive.archive_files.time.monotonic", lambda: 1000.0)
     assert files.state(segment, 1)
+
+
+def test_two_runs_at_once_record_each_segment_once(aged: Registry, place: Path) -> None:
+    archive_until(aged.store, aged.url, str(place), 20)
+    before, status = events(aged), archive_status(aged.store)
+    with pytest.raises(ArchiveChanged, match=f"another process archived positions up to {status.last} meanwhile"):
+        move_states.record_segments(aged.store, str(place), [(status.segments[0], b"")])
+    assert (archive_status(aged.store), events(aged)) == (status, before)
