@@ -114,7 +114,14 @@ def build_link_context(settings: Settings, registry: Registry, states: LinkState
 
     root = registry.store.public_url or UNCONFIGURED_URL
     return LinkWorkerContext(
-        submit, registry.readers, states, reveal, build_guard(settings), public_url=settings.public_url, root=root
+        submit,
+        registry.readers,
+        states,
+        reveal,
+        build_guard(settings),
+        public_url=settings.public_url,
+        root=root,
+        max_interaction_bytes=settings.link_max_interaction,
     )
 
 

@@ -35,6 +35,7 @@ from annals.api.settings.configured_links import parse_configured_links
 from annals.commands.store.master_keys import parse_keys
 from annals.domain.confluent.settings import LEVELS
 from annals.domain.decisions.world import DomainValidation
+from annals.domain.replication.foreign_interaction import MAX_INTERACTION_BYTES
 from annals.domain.values import xid as xids
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.outgoing.allow_list import parse_allow_list
@@ -398,6 +399,11 @@ class Settings(BaseSettings):
     links: Annotated[str | None, validated_by(parse_configured_links)] = Field(
         None,
         description="replication links that the server creates when it starts: JSON by id, or the path of a JSON file",
+    )
+    link_max_interaction: int = Field(
+        MAX_INTERACTION_BYTES,
+        ge=1 << 16,
+        description="maximum size of one interaction of another log, in bytes of its lines; beyond it, the link fails",
     )
     registryid: Annotated[str, AfterValidator(_validate_id)] = Field(
         "annals", description="`registryid` of a new store; an existing store keeps its own"

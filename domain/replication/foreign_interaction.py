@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from annals.domain.registry.events import EntityEvent
+
+#: The default limit of an interaction, in bytes of its lines in a feed. Its events take some four times as much memory.
+MAX_INTERACTION_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)

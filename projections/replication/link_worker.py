@@ -14,6 +14,7 @@ from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command
+from annals.domain.replication.foreign_interaction import MAX_INTERACTION_BYTES
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import CREDENTIAL
 from annals.projections.entities.view_pool import ViewPool
@@ -44,6 +45,7 @@ class LinkWorkerContext:
     event_received: set when an event for the link has arrived.
     public_url: URL of this registry, None if not configured.
     root: prefix of this registry's event sources and URIs.
+    max_interaction_bytes: the limit of an interaction of another log, in bytes of its lines.
     remotes: the clients in use, whose requests are aborted to end the worker.
     """
 
@@ -57,6 +59,7 @@ class LinkWorkerContext:
     event_received: Event = field(default_factory=Event)
     public_url: str | None = None
     root: str = UNCONFIGURED_URL
+    max_interaction_bytes: int = MAX_INTERACTION_BYTES
     remotes: WeakSet[RemoteClient] = field(default_factory=WeakSet)
 
     def for_link(self) -> LinkWorkerContext:

@@ -11,7 +11,7 @@ from annals.commands.store.clock import parse_time
 from annals.commands.store.mapper import EventMapper, UnreadableEvent
 from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_checks import check_event, check_interaction
-from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.foreign_interaction import MAX_INTERACTION_BYTES, ForeignInteraction
 from annals.domain.values.json_text import InvalidJson, loads_trusted
 
 #: The media type of the lines.
@@ -24,9 +24,14 @@ class BrokenFeed(Exception):
 
 
 class LogLineParser:
-    """Assembles lines into interactions. Drops an interaction that breaks off."""
+    """Assembles lines into interactions. Drops an interaction that breaks off.
 
-    def __init__(self) -> None:
+    max_bytes: the limit of an interaction, which is in memory until its last event arrives.
+    """
+
+    def __init__(self, max_bytes: int = MAX_INTERACTION_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._interaction: dict[str, Any] = {}
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
@@ -38,6 +43,10 @@ class LogLineParser:
 
     def feed(self, line: bytes) -> ForeignInteraction | None:
         """The interaction that a line completes; None before its last line. Raises: BrokenFeed."""
+        self._bytes = self._bytes + len(line) if self.has_partial else len(line)
+        if self._bytes > self._max_bytes:
+            limit = f"more than {self._max_bytes} bytes, the limit of ANNALS_LINK_MAX_INTERACTION"
+            raise BrokenFeed(f"the interaction {self._interaction.get('xregcorrelationid', '')} has {limit}")
         try:
             return self._add_line(loads_trusted(line))
         except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
@@ -71,12 +80,15 @@ class LogLineParser:
         )
 
 
-def parse_interactions(lines: Iterable[bytes | None]) -> Iterator[ForeignInteraction]:
+def parse_interactions(
+    lines: Iterable[bytes | None], max_bytes: int = MAX_INTERACTION_BYTES
+) -> Iterator[ForeignInteraction]:
     """The interactions of a feed, each once its last event has arrived. Skips empty lines.
 
+    max_bytes: see `LogLineParser`.
     Raises: BrokenFeed, also if the lines end within an interaction.
     """
-    parser = LogLineParser()
+    parser = LogLineParser(max_bytes)
     for line in filter(None, lines):
         if (interaction := parser.feed(line)) is not None:
             yield interaction

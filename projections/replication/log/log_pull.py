@@ -64,7 +64,8 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
     cursor = ingester.cursor
     with remote.stream("/-/log", NDJSON, _log_query(ingester)) as answer:
         next_position = _next_position(answer.next_url)
-        ingester.ingest(_until_stopping(context, parse_interactions(answer.lines)))
+        interactions = parse_interactions(answer.lines, context.max_interaction_bytes)
+        ingester.ingest(_until_stopping(context, interactions))
     if ingester.cursor == cursor and not context.stopping.is_set():
         ingester.cursor = max(cursor, next_position)
 
@@ -86,7 +87,8 @@ def follow_stream(
     Raises: RemoteError, BrokenFeed, Diverged.
     """
     with remote.stream("/-/log", _EVENT_STREAM, _log_query(ingester)) as answer:
-        ingester.ingest(_until_stopping(context, _stream_interactions(answer.lines, ingester, recorder)))
+        interactions = _stream_interactions(answer.lines, ingester, recorder, context.max_interaction_bytes)
+        ingester.ingest(_until_stopping(context, interactions))
 
 
 def _log_query(ingester: LogIngester) -> dict[str, str]:
@@ -101,14 +103,14 @@ def _until_stopping(context: LinkWorkerContext, items: Iterator[F]) -> Iterator[
 
 
 def _stream_interactions(
-    lines: Iterable[bytes | None], ingester: LogIngester, recorder: LinkStatusRecorder
+    lines: Iterable[bytes | None], ingester: LogIngester, recorder: LinkStatusRecorder, max_bytes: int
 ) -> Iterator[ForeignInteraction | None]:
     """The interactions of a server-sent event stream, for a limited time.
 
     A None means: record everything so far without waiting for more. An idle stream now and then sends its position,
-    which may be beyond interactions that it hides from this reader.
+    which may be beyond interactions that it hides from this reader. max_bytes: see `LogLineParser`.
     """
-    parser, started_at, last_position, frame_position = LogLineParser(), time.monotonic(), 0, 0
+    parser, started_at, last_position, frame_position = LogLineParser(max_bytes), time.monotonic(), 0, 0
     checked_at = started_at
     for line in lines:
         if line is None:

@@ -31,8 +31,9 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
     ingester = LogIngester(link, context)
     if after > ingester.cursor:
         raise LogGap(link.xid, after=after, position=ingester.cursor, extensions={"position": ingester.cursor})
+    interactions = parse_interactions(lines, context.max_interaction_bytes)
     try:
-        ingester.ingest(interaction for interaction in parse_interactions(lines) if interaction.last > ingester.cursor)
+        ingester.ingest(interaction for interaction in interactions if interaction.last > ingester.cursor)
     except Problem as problem:
         diverged = True if isinstance(problem, Diverged) else None
         context.states.update(link.id, error=problem.text(), failed=time.time(), diverged=diverged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -84,6 +85,40 @@ def test_what_no_registry_records(header: dict[str, Any], event: dict[str, Any])
         list(parse_interactions(_lines(_header(**header), _event(**event))))
 
 
+@pytest.mark.parametrize("limit", [3000, 5000])
+def test_an_interaction_has_a_limit(limit: int) -> None:
+    """LEG-910: an endless interaction takes no more memory than the limit; others before it are complete."""
+    first = [*_lines(_header(), _event())]
+    (endless, *_), event = _lines(_header(first=2, last=2**40, xregcorrelationid="a2"), {}), _event()
+    fed = 0
+
+    def feed() -> Iterator[bytes]:
+        nonlocal fed
+        yield from [*first, endless]
+        for position in count(2):
+            line = json.dumps({**event, "position": position}).encode()
+            fed += len(line)
+            yield line
+
+    found = parse_interactions(feed(), limit)
+    assert next(found).last == 1
+    with pytest.raises(BrokenFeed, match=f"a2 has more than {limit} bytes, the limit of ANNALS_LINK_MAX_INTERACTION"):
+        next(found)
+    assert limit - len(endless) < fed <= limit - len(endless) + 2 * len(first[1])
+
+
+def test_many_interactions_have_no_limit_together() -> None:
+    # LEG-910
+    lines = [
+        line
+        for position in range(1, 50)
+        for line in _lines(
+            _header(first=position, last=position, xregcorrelationid=f"a{position}"), _event(position=position)
+        )
+    ]
+    assert len(list(parse_interactions(lines, 2 * sum(map(len, lines[:2]))))) == 49
+
+
 def test_a_header_alone_is_a_part() -> None:
     # LEG-913: a cursor does not move to the position of an interaction whose events have not arrived
     parser = LogLineParser()
@@ -152,7 +187,8 @@ def _followed(lines: Sequence[bytes]) -> int:
     """The cursor after a stream of lines that arrive one by one."""
     ingester, recorder, last = SimpleNamespace(cursor=0), SimpleNamespace(), 0
     parts = [part for line in lines for part in (line, None)]
-    for interaction in _stream_interactions(parts, cast("LogIngester", ingester), cast("LinkStatusRecorder", recorder)):
+    found = _stream_interactions(parts, cast("LogIngester", ingester), cast("LinkStatusRecorder", recorder), 1 << 20)
+    for interaction in found:
         if interaction is None:
             ingester.cursor = max(ingester.cursor, last)  # recorded
         else:
