@@ -17,6 +17,8 @@ from annals.domain.values.json_text import InvalidJson, loads_trusted
 #: The media type of the lines.
 NDJSON: Final = "application/x-ndjson"
 _MAPPER: Final = EventMapper()
+#: Errors of a line that no registry writes.
+_UNREADABLE: Final = (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent)
 
 
 class BrokenFeed(Exception):
@@ -49,8 +51,8 @@ class LogLineParser:
             raise BrokenFeed(f"the interaction {self._interaction.get('xregcorrelationid', '')} has {limit}")
         try:
             return self._add_line(loads_trusted(line))
-        except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
-            raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
+        except _UNREADABLE as error:
+            raise _unreadable_line(error) from error
 
     def _add_line(self, members: dict[str, Any]) -> ForeignInteraction | None:
         if "position" in members:
@@ -96,6 +98,17 @@ def parse_interactions(
         raise BrokenFeed("the feed ends within an interaction")
 
 
+def parse_ends(lines: Iterable[bytes | None]) -> Iterator[tuple[str, int]]:
+    """The correlation id and last position of each interaction of a feed. Raises: BrokenFeed."""
+    for line in filter(None, lines):
+        try:
+            members = loads_trusted(line)
+            if "position" not in members and "document" not in members:
+                yield str(members["xregcorrelationid"]), int(members["last"])
+        except _UNREADABLE as error:
+            raise _unreadable_line(error) from error
+
+
 def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[str, bytes]]:
     """The first event of a feed, and the documents before it. Raises: BrokenFeed."""
     documents: dict[str, bytes] = {}
@@ -108,9 +121,13 @@ def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[
                 event = _parse_event(members)
                 check_event(event)
                 return event, documents
-        except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
-            raise BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}") from error
+        except _UNREADABLE as error:
+            raise _unreadable_line(error) from error
     raise BrokenFeed("the feed has no event where there is one")
+
+
+def _unreadable_line(error: Exception) -> BrokenFeed:
+    return BrokenFeed(f"a line of the feed cannot be read: {' '.join(str(error).split())[:200]}")
 
 
 def _check_continues(position: int, interaction_members: dict[str, Any], event_count: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -25,7 +24,7 @@ from annals.projections.replication.link_state import LinkProgress
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
 from annals.projections.replication.log.ingest import BATCH_EVENTS
-from annals.projections.replication.log.log_lines import NDJSON
+from annals.projections.replication.log.log_lines import NDJSON, parse_ends
 from annals.projections.replication.log.repair import apply_differences
 from annals.projections.replication.remote.json_answers import request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
@@ -91,19 +90,17 @@ def _advanced_cursor(link: Link, context: LinkWorkerContext, remote: RemoteClien
     """
     cursor = context.states.read(link.id).cursor or 0
     log = context.readers.quick_view().log
-    while recorded_ends := [end for id, end in _next_interactions(remote, cursor) if log.interaction(id) is not None]:
+    while recorded_ends := [end for id, end in _next_ends(remote, cursor) if log.interaction(id) is not None]:
         cursor = recorded_ends[-1]
     context.states.update(link.id, cursor)
     return cursor
 
 
-def _next_interactions(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
+def _next_ends(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
     """The ids and last positions of the other log's next interactions, as many as are recorded together."""
     query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
     with remote.stream("/-/log", NDJSON, query) as answer:
-        for line in map(json.loads, filter(None, answer.lines)):
-            if "position" not in line:
-                yield line["xregcorrelationid"], line["last"]
+        yield from parse_ends(answer.lines)
 
 
 def _groups_in_scope(

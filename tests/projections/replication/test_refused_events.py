@@ -15,7 +15,7 @@ from annals.commands.append_foreign import MAX_AHEAD
 from annals.domain.model.builtin import default_source
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder
-from annals.projections.replication.log.log_lines import BrokenFeed, LogLineParser, parse_interactions
+from annals.projections.replication.log.log_lines import BrokenFeed, LogLineParser, parse_ends, parse_interactions
 from annals.projections.replication.log.log_pull import _stream_interactions
 from tests.support.registries.in_process import Api, create, serving
 
@@ -117,6 +117,15 @@ def test_many_interactions_have_no_limit_together() -> None:
         )
     ]
     assert len(list(parse_interactions(lines, 2 * sum(map(len, lines[:2]))))) == 49
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"5", b"{}", b'{"last": 1}', b'{"last": "x", "xregcorrelationid": "a"}'])
+def test_the_ends_of_a_feed_are_checked(line: bytes) -> None:
+    # LEG-910
+    header, event = _lines(_header(), _event())
+    assert list(parse_ends([header, None, event, b'{"document": "x"}'])) == [("a1", 1)]
+    with pytest.raises(BrokenFeed, match="cannot be read"):
+        list(parse_ends([line]))
 
 
 def test_a_header_alone_is_a_part() -> None:
