@@ -51,13 +51,17 @@ class RequestCredential:
 class InvalidCredential(Exception):
     """A credential that names no caller. The message says why, for logs and the console; answers never do.
 
-    reason: a word for metrics. authenticator: which one refused it; empty if none recognised it.
+    reason: a word for metrics. authenticator: which one refused it; empty if none recognised it. is_genuine: whether it
+    was good once, so that nobody has guessed it.
     """
 
-    def __init__(self, message: str, reason: str = "invalid", authenticator: str = "") -> None:
+    def __init__(
+        self, message: str, reason: str = "invalid", authenticator: str = "", is_genuine: bool = False
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.authenticator = authenticator
+        self.is_genuine = is_genuine
 
 
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")

@@ -202,8 +202,7 @@ def run_server(
         ConfluentPort(app, ports[0]) if ports else app,
         settings.connection_limits,
         lambda problem, scope: app.state.refuse(problem, scope),
-        follow_tls(tls_contexts.current) if tls_contexts else None,
-        loop="uvloop",
+        follow_tls(tls_contexts.current, settings.max_connections) if tls_contexts else None,
         ws="none",
         log_config=None,  # `configure_logs` has done it
         access_log=False,

@@ -35,6 +35,12 @@ def read_cookie(request: Request, name: str) -> str | None:
     return _cookies(request).get(_full_name(request, name))
 
 
+def cookie_names(request: Request, prefix: str) -> list[str]:
+    """The names of cookies that begin with a prefix, the oldest first (RFC 6265, 5.4); all without `__Host-`."""
+    start = _full_name(request, prefix)
+    return [prefix + name.removeprefix(start) for name in _cookies(request) if name.startswith(start)]
+
+
 def has_session_cookie(request: Request) -> bool:
     """Whether a request has a session's cookie by any of its names, so that a browser sends it."""
     cookies = _cookies(request)

@@ -32,17 +32,19 @@ class Site(NamedTuple):
 
 
 @contextmanager
-def running_site(folder: Path, *, is_confidential: bool = True, **settings: str) -> Iterator[Site]:
+def running_site(
+    folder: Path, *, is_confidential: bool = True, secret: str = SECRET, **settings: str
+) -> Iterator[Site]:
     """A running site, which accepts tokens too.
 
-    folder: empty. is_confidential: the registry has a client secret, and a master key for refresh tokens. settings: add
-    to or replace the settings here.
+    folder: empty. is_confidential: the registry has a client secret, and a master key for refresh tokens. secret: that
+    secret. settings: add to or replace the settings here.
     """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    (folder / "secret").write_text(SECRET + "\n")
+    (folder / "secret").write_text(secret + "\n")
     public_client: dict[str, Any] = {"token_endpoint_auth_method": "none"}
-    with provider(folder, url, **({} if is_confidential else public_client)) as running:
+    with provider(folder, url, **({"client_secret": secret} if is_confidential else public_client)) as running:
         all_settings = {
             "ANNALS_OIDC_ISSUER": running.issuer,
             "ANNALS_OIDC_CLIENT_ID": CLIENT,

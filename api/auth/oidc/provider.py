@@ -5,6 +5,7 @@ Spec: OpenID Connect Core 1.0, "ID Token Validation"; RP-Initiated Logout 1.0; R
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from annals.api.auth.sessions.sessions import PROVIDER
 from annals.domain.errors.http_errors import ProviderUnavailable
 from annals.projections.outgoing.resolver import Resolver
 
+#: Seconds that a page waits to learn whether people can sign in here.
+_PAGE_SECONDS: Final = 1.0
 #: Where a person is after sign-out, below the public URL.
 _SIGNED_OUT_PATH: Final = "/ui/login"
 #: Maximum characters of an ID token in the URL of a sign-out; servers and proxies refuse longer URLs.
@@ -31,23 +34,26 @@ _MAX_HINT_LENGTH: Final = 4096
 
 
 class OidcProvider:
-    """One provider. claims: which claims have the name and the roles of a caller. Belongs to one event loop."""
+    """One provider. Belongs to one event loop.
+
+    claims: which claims have the name and the roles of a caller. reference: see `SessionProvider`.
+    """
 
     def __init__(self, settings: OidcSettings, claims: ClaimSettings, resolver: Resolver) -> None:
         self.name = settings.shown_name
         self.issuer = settings.issuer
+        self.reference = f"{settings.issuer} {settings.client_id}"
         self._settings = settings
         self._claims = replace(claims, issuer=settings.issuer, audience=settings.client_id)
         self._resolver = resolver
         self._source = MetadataSource(settings.issuer, resolver)
 
     async def is_available(self) -> bool:
-        """Whether the provider has said where people sign in."""
-        try:
-            await self._source.current()
-        except ProviderUnavailable:
-            return False
-        return True
+        """Whether the provider has said where people sign in. Does not wait long for one that has not answered yet."""
+        reading = asyncio.ensure_future(self._source.current())
+        reading.add_done_callback(asyncio.Future.exception)  # so that nobody misses it if the time is over
+        await asyncio.wait((reading,), timeout=_PAGE_SECONDS)
+        return self._source.known is not None
 
     async def keys(self) -> IssuerKeys:
         """The keys that its tokens are signed with. Waits only until they are known. Raises: ProviderUnavailable."""
@@ -147,7 +153,8 @@ class OidcProvider:
         if nonce is not None and not _is_equal(claims.get("nonce"), nonce):
             raise InvalidToken("nonce is not the one of this sign-in")
         words = member_words(claims, self._claims)
-        return Identity(caller, PROVIDER, expires, f"sign-in at {self.name}", claims=words)
+        origin = f"sign-in at {self.name}"
+        return Identity(caller, PROVIDER, expires, origin, claims=words, reference=self.reference)
 
 
 def _is_equal(value: object, expected: str) -> bool:

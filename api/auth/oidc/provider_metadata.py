@@ -135,7 +135,7 @@ def parse_metadata(content: bytes, issuer: str) -> ProviderMetadata:
 
 
 def _optional_endpoint(members: Mapping[str, Any], name: str) -> str | None:
-    return _endpoint(members, name) if name in members else None
+    return _endpoint(members, name) if members.get(name) is not None else None
 
 
 def _endpoint(members: Mapping[str, Any], name: str) -> str:

@@ -16,7 +16,9 @@ from annals.api.auth.sessions.signatures import derived, signed, verified
 
 #: Seconds that a person has for a sign-in.
 STATE_SECONDS: Final = 600
-#: Characters of `state` in the name of its cookie, so that several tabs can sign in at the same time.
+#: What the name of its cookie begins with. Characters of `state` follow, so that several tabs can sign in at the same
+#: time.
+COOKIE_PREFIX: Final = "annals-sign-in-"
 _NAME_CHARACTERS: Final = 8
 _PURPOSE: Final = "sign-in"
 
@@ -55,7 +57,7 @@ def new_state(next: str, now: float) -> SignInState:
 
 def cookie_name(state: str) -> str:
     """The name of the cookie of a sign-in."""
-    return f"annals-sign-in-{state[:_NAME_CHARACTERS]}"
+    return COOKIE_PREFIX + state[:_NAME_CHARACTERS]
 
 
 def parse_cookie(key: bytes, state: str, value: str | None, now: float) -> SignInState | None:

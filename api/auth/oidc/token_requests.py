@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote_plus
 
 from annals.api.auth.issuer_requests import send
 from annals.api.auth.oidc.oidc_settings import OidcSettings
@@ -51,7 +52,9 @@ async def request_tokens(
     from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
     method = "none" if not settings.client_secret else "client_secret_" + ("post" if metadata.takes_post else "basic")
-    auth = ClientAuth(settings.client_id, settings.client_secret, method)
+    client = [settings.client_id, settings.client_secret]
+    # RFC 6749, 2.3.1: form-encoded first. The library does not do it.
+    auth = ClientAuth(*(map(quote_plus, client) if method == "client_secret_basic" else client), method)
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     body = prepare_token_request(grant, "", **members)
     url, headers, body = auth.prepare("POST", metadata.token_endpoint, headers, body)

@@ -42,7 +42,13 @@ _LOG: Final = logging.getLogger("annals.callers")
 
 
 class SessionProvider(Protocol):
-    """What a session asks about the person who began it."""
+    """What a session asks about the person who began it.
+
+    reference: identifies the provider; a session of another one has ended.
+    """
+
+    @property
+    def reference(self) -> str: ...
 
     async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
         """Who the person is now, and the next tokens. Raises: an Exception if the provider does not say."""
@@ -138,7 +144,7 @@ class Sessions:
         row = await asyncio.to_thread(self._store.find, _hash(id))
         now = int(self._clock())
         if row is None or row.ends <= now or row.used + self._settings.idle <= now:
-            raise InvalidCredential("the session has ended", "expired")
+            raise InvalidCredential("the session has ended", "expired", is_genuine=True)
         current = await self._current_identity(row, now, list_identities)
         if is_use and now - row.used >= self._use_seconds:
             await self._note_use(row.hash, now)
@@ -151,8 +157,10 @@ class Sessions:
     ) -> Identity:
         """The caller with the roles of today. Raises: InvalidCredential if the credential is no longer in force."""
         if row.authenticator == PROVIDER:
+            if self._provider is None or row.reference != _hash(self._provider.reference):
+                raise await self._end(row, "the provider of the session is not the one of this server")
             is_due = bool(row.sealed) and now - row.checked >= CHECK_SECONDS
-            return await self._check_at_provider(row, now) if is_due else _parse_identity(row)
+            return await self._check_at_provider(row, now, self._provider) if is_due else _parse_identity(row)
         identities = await asyncio.to_thread(list_identities, row.authenticator)
         if identities is None:
             return _parse_identity(row)
@@ -160,10 +168,14 @@ class Sessions:
         for identity in identities:
             if identity.caller.name == name and _hash(identity.reference) == row.reference:
                 return identity
-        await asyncio.to_thread(self._store.remove, row.hash)
-        raise InvalidCredential("the credential that began the session is no longer in force", "expired")
+        raise await self._end(row, "the credential that began the session is no longer in force")
 
-    async def _check_at_provider(self, row: SessionRow, now: int) -> Identity:
+    async def _end(self, row: SessionRow, message: str) -> InvalidCredential:
+        """Ends a session; returns the error that says why."""
+        await asyncio.to_thread(self._store.remove, row.hash)
+        return InvalidCredential(message, "expired", is_genuine=True)
+
+    async def _check_at_provider(self, row: SessionRow, now: int, provider: SessionProvider) -> Identity:
         """The caller as the provider sees it now. A provider takes each refresh token once, so one request asks.
 
         Others have the roles of before until it is answered. Raises: InvalidCredential; then the session has ended.
@@ -174,21 +186,17 @@ class Sessions:
         if not await asyncio.to_thread(self._store.claim_check, row, now):
             return known
         try:
-            identity, next_tokens = await self._refresh(tokens)
+            if tokens is None:
+                raise ValueError("no master key opens its refresh token")
+            identity, next_tokens = await provider.refresh(tokens.refresh_token)
             if identity.caller.name != known.caller.name:
                 raise ValueError("the provider names another person")
             wrapped, sealed = seal_tokens(self._vault, row.hash, next_tokens)
             text = _identity_text(identity)
             await asyncio.to_thread(self._store.set_checked, row.hash, text, wrapped, sealed)
         except Exception as error:
-            await asyncio.to_thread(self._store.remove, row.hash)
-            raise InvalidCredential(f"the provider does not confirm the session: {error}", "expired") from None
+            raise await self._end(row, f"the provider does not confirm the session: {error}") from None
         return identity
-
-    async def _refresh(self, tokens: ProviderTokens | None) -> tuple[Identity, ProviderTokens]:
-        if self._provider is None or tokens is None:
-            raise ValueError("there is no provider, or no master key that opens its refresh token")
-        return await self._provider.refresh(tokens.refresh_token)
 
     async def _note_use(self, hash: str, now: int) -> None:
         try:

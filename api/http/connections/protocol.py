@@ -22,6 +22,7 @@ from uvicorn.server import ServerState
 from annals.api.http.connections.body_parser import BodyCallbacks, framing_head
 from annals.api.http.connections.connection_limits import ConnectionLimits
 from annals.api.http.connections.gathered_writes import GatheredWrites
+from annals.api.http.connections.handshake_loop import HandshakeLoop
 from annals.api.http.connections.request_head import RequestHead, find_block_end
 from annals.api.http.connections.tls import CLIENT_CERTIFICATE, client_certificate
 from annals.api.http.response import Response
@@ -62,6 +63,15 @@ class BoundedConfig(uvicorn.Config):
     def load(self) -> None:
         super().load()
         self.ssl = self._tls
+
+    def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop]:
+        """The loop waits as long for a TLS handshake as for the head of a request."""
+        return self._new_loop
+
+    def _new_loop(self) -> HandshakeLoop:
+        loop = HandshakeLoop()
+        loop.handshake_seconds = self.limits.header_seconds
+        return loop
 
 
 class BoundedProtocol(HttpToolsProtocol):

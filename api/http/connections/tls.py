@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
+import time
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
+from weakref import WeakSet
 
 #: The member of the state of a connection that has the certificate of its client, as base64 of its DER.
 CLIENT_CERTIFICATE: Final = "client_certificate"
+
+
+#: Connections beyond the limit that may be in their handshake. After it, those get an answer that says why they end.
+_MORE_HANDSHAKES: Final = 128
+_LOG: Final = logging.getLogger("annals.denials")
 
 
 class TlsFiles(NamedTuple):
@@ -28,6 +36,7 @@ class TlsFiles(NamedTuple):
 def load_tls(files: TlsFiles) -> ssl.SSLContext:
     """The context of a server with these files. Raises: ValueError, which names the file and what is wrong."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _LoggedConnection
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
@@ -44,10 +53,15 @@ def load_tls(files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def follow_tls(current: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-    """A context whose connections use the current one, as a server keeps its context for good."""
+def follow_tls(current: Callable[[], ssl.SSLContext], max_connections: int) -> ssl.SSLContext:
+    """A context whose connections use the current one, as a server keeps its context for good.
+
+    max_connections: of those that have completed their handshake. A few more may be in theirs.
+    """
     context = _CurrentContext(ssl.PROTOCOL_TLS_SERVER)
     context.current = current
+    context.max_open = max_connections + _MORE_HANDSHAKES
+    context.open = WeakSet()
     return context
 
 
@@ -55,10 +69,53 @@ class _CurrentContext(ssl.SSLContext):
     """A new context has no sessions of the old one, so a client cannot skip the check by a new authority."""
 
     current: Callable[[], ssl.SSLContext]
+    max_open: int
+    open: WeakSet[ssl.SSLObject]
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """The TLS of one connection; event loops call it."""
-        return self.current().wrap_bio(*arguments, **options)
+        """The TLS of one connection; event loops call it, and close the connection if it fails.
+
+        Raises: ConnectionAbortedError when too many clients are connected, most of whom have not begun to speak.
+        """
+        if len(self.open) >= self.max_open:
+            raise ConnectionAbortedError("too many connections")
+        connection = self.current().wrap_bio(*arguments, **options)
+        self.open.add(connection)
+        return connection
+
+
+class _LoggedConnection(ssl.SSLObject):
+    """The TLS of one connection, whose failed handshake is logged: the client is told nothing."""
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            _FAILURES.log(error)
+            raise
+
+
+class _FailureLog:
+    """Logs failed handshakes, one line a second."""
+
+    def __init__(self) -> None:
+        self._logged_at = 0.0
+        self._left_out = 0
+
+    def log(self, error: ssl.SSLError) -> None:
+        """Logs why a handshake failed, or counts it for the next line."""
+        if time.monotonic() - self._logged_at < 1:
+            self._left_out += 1
+            return
+        reason = getattr(error, "verify_message", None) or (error.reason or "unknown").lower().replace("_", " ")
+        more = {"left_out": self._left_out} if self._left_out else {}
+        self._logged_at, self._left_out = time.monotonic(), 0
+        _LOG.warning("a TLS handshake failed: %s", reason, extra=more)
+
+
+_FAILURES: Final = _FailureLog()
 
 
 def client_certificate(transport: asyncio.BaseTransport) -> str | None:

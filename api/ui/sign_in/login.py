@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +14,7 @@ from annals.api.auth.callers import COOKIE_CHALLENGE, Authenticator
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
 from annals.api.auth.oidc.provider import OidcProvider
-from annals.api.auth.oidc.sign_in_state import SignInState, cookie_name, new_state, parse_cookie
+from annals.api.auth.oidc.sign_in_state import COOKIE_PREFIX, SignInState, cookie_name, new_state, parse_cookie
 from annals.api.auth.sessions.provider_tokens import ProviderTokens
 from annals.api.auth.sessions.sessions import PROVIDER, Sessions
 from annals.api.auth.sessions.signatures import signed, verified
@@ -24,6 +25,7 @@ from annals.api.http.response import Response
 from annals.api.http.session_cookie import (
     clear_session_cookie,
     cookie_header,
+    cookie_names,
     read_cookie,
     session_cookie,
     set_session_cookie,
@@ -31,7 +33,7 @@ from annals.api.http.session_cookie import (
 from annals.api.ui.forms import MAX_KEPT_BYTES, read_upload
 from annals.api.ui.pages import Pages
 from annals.api.ui.redirect import redirect
-from annals.api.ui.sign_in.local_paths import LOGIN, below_root, local_path
+from annals.api.ui.sign_in.local_paths import HOME, LOGIN, below_root, local_path
 from annals.domain.errors.http_errors import Unauthorized
 from annals.domain.errors.problems import ApiNotFound, BadRequest
 
@@ -55,7 +57,11 @@ _SAME_FORM: Final = 307
 _NOTHING: Final[Mapping[str, str]] = {}
 _NO_TOKENS: Final = ProviderTokens()
 _NOT_SIGNED_IN: Final = "The provider has not signed you in."
-_BAD_STATE: Final = "this sign-in was not begun in this browser, has been completed before, or took too long"
+_BAD_STATE: Final = (
+    "This sign-in was not begun in this browser at this address, has been completed before, or took too long."
+)
+#: Sign-ins of one browser that may be in progress. More cookies could exceed the limit of headers.
+_MAX_SIGN_INS: Final = 4
 
 
 class LoginRoutes:
@@ -159,17 +165,17 @@ class LoginRoutes:
         cookie = cookie_header(
             request, state.cookie_name, state.cookie_value(self._sessions.key), state.ends - int(now)
         )
-        return redirect(url, [cookie])
+        surplus = cookie_names(request, COOKIE_PREFIX)[: 1 - _MAX_SIGN_INS]
+        return redirect(url, [cookie, *(cookie_header(request, name, "", 0) for name in surplus)])
 
     async def take_callback(self, request: Request) -> Response:
-        """Completes a sign-in at the provider.
-
-        Raises: BadRequest for a `state` that is not of this browser, ProviderUnavailable, TooManyAttempts.
-        """
+        """Completes a sign-in at the provider. Raises: ProviderUnavailable, TooManyAttempts."""
         assert self._provider is not None, "the route exists with a provider only"
         self._authenticator.check_attempts(request)  # before anything is stored
         params = {name: values[0] for name, values in all_query_params(request).items() if len(values) == 1}
         state = await self._take_state(request, params.get("state", ""))
+        if state is None:
+            return await self._refuse_callback(request)
         cleared = cookie_header(request, state.cookie_name, "", 0)
         try:
             await self._provider.check_issuer(params.get("iss"))
@@ -191,12 +197,18 @@ class LoginRoutes:
             url = await self._provider.sign_out_url(ended.id_token)
         return redirect(url or below_root(request, LOGIN), clear_session_cookie(request))
 
-    async def _take_state(self, request: Request, text: str) -> SignInState:
-        """The sign-in that a callback completes, which nobody can complete again. Raises: BadRequest."""
+    async def _take_state(self, request: Request, text: str) -> SignInState | None:
+        """The sign-in that a callback completes, which nobody can complete again; None if it is not of this browser."""
         state = parse_cookie(self._sessions.key, text, read_cookie(request, cookie_name(text)), time.time())
-        if state is None or not await self._sessions.use_state(text, state.ends):
-            raise BadRequest(error_detail=_BAD_STATE)
-        return state
+        return state if state is not None and await self._sessions.use_state(text, state.ends) else None
+
+    async def _refuse_callback(self, request: Request) -> Response:
+        """The page to sign in again; the first page for somebody who has a session, and has only gone back."""
+        if session_cookie(request) is not None:
+            with suppress(Unauthorized):
+                await self._authenticator.identify(request)
+                return redirect(below_root(request, HOME))
+        return await self.show(request, HOME, _BAD_STATE, 400)
 
     async def _begin(
         self,

@@ -14,7 +14,7 @@ from annals.api.auth.credentials import InvalidCredential
 from annals.api.auth.identity import Identity
 from annals.api.auth.sessions.provider_tokens import ProviderTokens, seal_tokens, unseal_tokens
 from annals.api.auth.sessions.session_settings import SessionSettings
-from annals.api.auth.sessions.sessions import CHECK_SECONDS, PROVIDER, UNCHECKED_SECONDS, Sessions
+from annals.api.auth.sessions.sessions import CHECK_SECONDS, PROVIDER, UNCHECKED_SECONDS, SessionProvider, Sessions
 from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller, Role
 from annals.projections.sessions.session_store import MAX_SESSIONS, SessionStore
@@ -22,15 +22,22 @@ from tests.support.registries.in_process import create
 
 KEY: Final = bytes([1]) * 32
 TOKENS: Final = ProviderTokens("a refresh token", "an ID token")
-ADA: Final = Identity(Caller("ada", Role.READER, began_by=PROVIDER), PROVIDER)
+ADA: Final = Identity(
+    Caller("ada", Role.READER, began_by=PROVIDER), PROVIDER, reference="https://provider.example annals"
+)
 
 
 class Provider:
     """A provider that accepts its own refresh token."""
 
+    reference = "https://provider.example annals"
+
     async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
         assert refresh_token == TOKENS.refresh_token
         return Identity(Caller("ada", Role.WRITER), PROVIDER), TOKENS
+
+
+PROVIDER_OF_ADA: Final = Provider()
 
 
 class Clock:
@@ -49,8 +56,19 @@ def store(store_url: str) -> Iterator[SessionStore]:
         yield store
 
 
-def open_sessions(store: SessionStore, clock: Clock, *keys: bytes) -> Sessions:
-    sessions = Sessions(store, SessionSettings(), Vault(keys), Provider(), clock)
+class OtherProvider(Provider):
+    """A provider that is not asked about the sessions of another one."""
+
+    reference = "https://other.example annals"
+
+    async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
+        raise AssertionError("it was sent the token of another provider")
+
+
+def open_sessions(
+    store: SessionStore, clock: Clock, *keys: bytes, provider: SessionProvider | None = PROVIDER_OF_ADA
+) -> Sessions:
+    sessions = Sessions(store, SessionSettings(), Vault(keys), provider, clock)
     sessions.open()
     return sessions
 
@@ -90,6 +108,18 @@ def test_an_id_token_alone_does_not_make_a_session_longer(store: SessionStore) -
     assert caller(sessions, cookie) == ADA.caller
     clock.now += UNCHECKED_SECONDS - CHECK_SECONDS
     assert caller(sessions, cookie) is None
+
+
+@pytest.mark.parametrize("seconds", [0, CHECK_SECONDS])
+@pytest.mark.parametrize("provider", [None, OtherProvider()])
+def test_sessions_end_with_their_provider(store: SessionStore, provider: Provider | None, seconds: int) -> None:
+    """ACC-10, ACC-56: without the provider of a session, or with another one, the session has ended. No other provider
+    is sent its refresh token."""
+    clock = Clock()
+    cookie = asyncio.run(open_sessions(store, clock, KEY).begin(ADA, TOKENS))
+    clock.now += seconds
+    assert caller(open_sessions(store, clock, KEY, provider=provider), cookie) is None
+    assert caller(open_sessions(store, clock, KEY), cookie) is None, "and stays so"
 
 
 def test_tokens_of_another_session_do_not_open(store: SessionStore) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,46 @@ def test_certificates_of_another_authority(
     """ACC-91: the handshake fails for a certificate of another authority, or an expired one."""
     with pytest.raises(httpx.TransportError), client(authority, issued[name]) as http:
         http.get(f"{served[0].url}/-/whoami")
+
+
+@pytest.mark.parametrize(("name", "reason"), [("other", "unable to get local issuer"), ("expired", "has expired")])
+def test_a_failed_handshake_is_logged(
+    authority: Authority, issued: dict[str, Issued], tmp_path: Path, name: str, reason: str
+) -> None:
+    """ACC-91, ACC-112: the client learns nothing, so the log of the server says why."""
+    settings = tls_settings(issued, ANNALS_TLS_CLIENT_CA=str(authority.certificate))
+    with serving(f"sqlite:///{tmp_path}/annals.db", tmp_path, **settings) as running:
+        for _ in range(3):
+            with suppress(httpx.TransportError), client(authority, issued[name]) as http:
+                http.get(f"{running.url}/-/whoami")
+        until(lambda: "a TLS handshake failed: " in (tmp_path / "serve.log").read_text())
+    lines = [line for line in (tmp_path / "serve.log").read_text().splitlines() if "handshake failed" in line]
+    assert reason in lines[0] and len(lines) < 4
+
+
+def test_clients_that_begin_no_handshake(authority: Authority, issued: dict[str, Issued], tmp_path: Path) -> None:
+    """ACC-114: connections have limits from their beginning: of their number, and of the time of a handshake."""
+    settings = tls_settings(issued, ANNALS_MAX_CONNECTIONS="4", ANNALS_HEADER_SECONDS="4")
+    with serving(f"sqlite:///{tmp_path}/annals.db", tmp_path, **settings) as running, ExitStack() as silent:
+        address, files = httpx.URL(running.url), Path(f"/proc/{running.process.pid}/fd")
+        with client(authority) as http:
+            assert http.get(f"{running.url}/-/livez").status_code == 200
+            used = len([*files.iterdir()])
+            for _ in range(300):
+                silent.enter_context(socket.create_connection((address.host, address.port or 0)))
+            until(lambda: len([*files.iterdir()]) > used + 100)
+            assert http.get(f"{running.url}/-/livez").status_code == 200, "an open connection is not affected"
+            assert len([*files.iterdir()]) < used + 200
+        with pytest.raises(httpx.TransportError), client(authority) as http:
+            http.get(f"{running.url}/-/livez")
+        until(lambda: len([*files.iterdir()]) < used + 20)
+        with client(authority) as http:
+            assert http.get(f"{running.url}/-/livez").status_code == 200
+
+
+def tls_settings(issued: dict[str, Issued], **settings: str) -> dict[str, str]:
+    server = issued["server"]
+    return {"ANNALS_TLS_CERT": str(server.certificate), "ANNALS_TLS_KEY": str(server.key), **settings}
 
 
 @pytest.mark.parametrize(

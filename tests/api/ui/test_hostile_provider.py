@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import jwt
 import pytest
 
-from annals.api.auth.issuer_requests import MAX_BYTES
+from annals.api.auth.issuer_requests import FETCH_SECONDS, MAX_BYTES
 from annals.api.auth.oidc.provider_metadata import parse_metadata
 from annals.commands.store.database.engine import open_engine
 from tests.api.auth.test_jwt import KEY, jwk, signed
@@ -105,6 +106,19 @@ def begin(api: Api) -> tuple[str, str, dict[str, str]]:
     assert answer.status_code == 303, answer.text
     params = {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["location"]).query).items()}
     return params["state"], answer.headers["set-cookie"].partition(";")[0], params
+
+
+def test_sign_ins_of_one_browser_are_few(api: Api) -> None:
+    """ACC-53, ACC-114: pages elsewhere can begin sign-ins, whose cookies must not become too long for requests."""
+    api.client.cookies.clear()
+    for number in range(12):
+        assert api.send("GET", f"/ui/login/provider?next=/ui/{number}{'a' * 900}").status_code == 303
+    cookies = [cookie for cookie in api.client.cookies.jar if cookie.name.startswith("annals-sign-in-")]
+    assert len(cookies) == 4
+    last = api.send("GET", "/ui/login/provider?next=/ui/")
+    assert last.headers["set-cookie"].partition("=")[0] in {cookie.name for cookie in api.client.cookies.jar}
+    assert api.send("GET", "/ui/login").status_code == 200
+    api.client.cookies.clear()
 
 
 def complete(api: Api, provider: HostileProvider, make: Callable[[str], tuple[int, Any]]) -> Any:
@@ -248,6 +262,25 @@ def test_refused_metadata(changes: dict[str, Any]) -> None:
     assert parse_metadata(json.dumps(METADATA).encode(), "https://p").token_endpoint == "https://p/t"
     with pytest.raises(ValueError, match=r"issuer|URL"):
         parse_metadata(json.dumps({**METADATA, **changes}).encode(), "https://p")
+
+
+def test_absent_endpoints() -> None:
+    """ACC-51: a null is no endpoint, and no reason to refuse a provider."""
+    absent = {"end_session_endpoint": None, "device_authorization_endpoint": None}
+    metadata = parse_metadata(json.dumps({**METADATA, **absent}).encode(), "https://p")
+    assert (metadata.end_session_endpoint, metadata.device_authorization_endpoint) == (None, None)
+
+
+def test_a_provider_that_hangs(tmp_path: Path) -> None:
+    """ACC-51: the page for other credentials does not wait for a provider that does not answer."""
+    url = f"sqlite:///{tmp_path}/annals.db"
+    create(url)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with serving(url, public_url=BASE, oidc_issuer=issuer, oidc_client_id="annals") as api:
+            began = time.monotonic()
+            assert "does not answer" in api.send("GET", "/ui/login").text
+            assert time.monotonic() - began < FETCH_SECONDS
 
 
 def test_metadata_of_a_stranger(tmp_path: Path) -> None:

@@ -119,6 +119,39 @@ def test_a_public_client_without_a_master_key(tmp_path: Path) -> None:
             assert db.execute("SELECT ends - used, length(sealed) FROM session").fetchall() == [(3600, 0)]
 
 
+def test_any_secret(tmp_path: Path) -> None:
+    """ACC-50: the secret may have all characters, such as those of base64 (RFC 6749, 2.3.1)."""
+    with running_site(tmp_path, secret="kL9+xA/7Zq3v%41b:e w==") as site:
+        assert whoami(signed_in(site), site)["name"] == "ada"
+
+
+def test_ended_sessions_are_no_guesses(site: Site) -> None:
+    """ACC-110: the sessions of an office, which has one address, may end at the same time."""
+    browser = signed_in(site)
+    cookies = {"annals": browser.client.cookies["annals"]}
+    site.change_sessions("ends = used")
+    with httpx.Client() as client:
+        for _ in range(52):
+            answer = client.get(f"{site.url}/-/whoami", headers={"cookie": f"annals={cookies['annals']}"})
+            assert answer.status_code == 401
+    token = {"authorization": "Bearer t"}
+    assert httpx.get(f"{site.url}/-/whoami", headers=token).json()["name"] == "ci"
+    assert whoami(signed_in(site), site)["name"] == "ada"
+
+
+def test_back_after_a_sign_in(site: Site) -> None:
+    """ACC-53: who is signed in goes on to the first page; for others the callback is a page to sign in at."""
+    browser = signed_in(site, stops_at=CALLBACK)
+    callback, browser.stops_at = browser.stopped, ""
+    assert browser.go(callback).status_code == 200
+    assert (browser.go(callback).status_code, browser.page.url.path) == (200, "/ui/")
+    other = Browser()
+    assert other.go(callback).status_code == 400 and "took too long" in other.page.text
+    other.click("Sign in with the <office>")
+    other.sign_in_at_provider("rita")
+    assert whoami(other, site)["name"] == "rita"
+
+
 def changed(url: str, **params: str | None) -> str:
     query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()} | params
     return url.partition("?")[0] + "?" + urlencode({name: value for name, value in query.items() if value is not None})
