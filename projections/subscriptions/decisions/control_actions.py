@@ -52,7 +52,8 @@ def _apply_update(state: DeliveryState, subscription: Subscription) -> Effect:
         state.queues[LIVE] = DeliveryQueue(subscription.first_position - 1)
     if record.sink != state.plan.sink_hash:
         record.sink, record.consent, record.rate, record.checked, record.refusals = state.plan.sink_hash, "", 0, 0.0, 0
-        record.bucket, record.hold = None, 0.0
+        record.bucket = None
+        _end_waits(state)
     record.epoch = subscription.epoch
     record.expires, record.stored = 0.0, False
     _resume(state)
@@ -65,6 +66,7 @@ def _apply_action(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
     """Applies an action that the owner requested. A pause is part of the subscription itself."""
     match action["name"]:
         case "resume":
+            _end_waits(state)
             _resume(state)
         case "verify":
             return Effect.REQUEST_CONSENT
@@ -81,8 +83,15 @@ def _apply_action(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
 def _resume(state: DeliveryState) -> None:
     record = state.record
     if record.state in ("gone", "suspended"):
-        record.hold = 0.0
+        _end_waits(state)
     record.state, record.dead, record.failing = "", 0, 0.0
+
+
+def _end_waits(state: DeliveryState) -> None:
+    """Makes new attempts possible at once, also if the sink asked for a later time."""
+    state.record.hold = 0.0
+    for queue in state.queues.values():
+        queue.end_waits()
 
 
 def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ each other. Spec: SUB-802, 804, 811, 812.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -227,6 +228,12 @@ class DeliveryQueue:
             self._waiting_count -= len(self._queues[key].entries)
             heappush(self._retry_heap, (sequence, key))
         return self.next_retry
+
+    def end_waits(self) -> None:
+        """Makes all events that wait for another attempt ready."""
+        for entry in self._entries.values():
+            entry.next_attempt = 0.0
+        self.release_due(math.inf)
 
     @property
     def is_ready(self) -> bool:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, quote_plus
+
+from annals.projections.subscriptions.contract import Credential, Outcome
 
 #: Largest size of the text in bytes.
 MAX_TEXT_BYTES: Final = 1024
@@ -33,9 +37,17 @@ def scrub_secrets(body: bytes, secrets: Iterable[str], is_complete: bool = True)
     return line.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
+def scrub_outcome(outcome: Outcome, credential: Credential | None) -> Outcome:
+    """The outcome of an attempt without the secrets of its credential, in case the sink repeated them."""
+    secrets = (credential.secret, credential.token) if credential else ()
+    code, message = (scrub_secrets(text.encode(errors="replace"), secrets) for text in (outcome.code, outcome.message))
+    return replace(outcome, code=code, message=message)
+
+
 def _mask_secrets(text: str, encodings: Iterable[str]) -> str:
     for encoding in encodings:
-        text = text.replace(encoding, MASK)
+        # In any case, because client libraries change the case of some errors.
+        text = re.sub(re.escape(encoding), MASK, text, flags=re.IGNORECASE)
     return text
 
 

@@ -20,8 +20,6 @@ from annals.projections.subscriptions.workers.sink_manager import SinkManager
 
 #: Largest size of a batch's events in bytes (SUB-706).
 MAX_BATCH_BYTES: Final = 1 << 20
-#: Largest stored length of a sink's message, in characters (SUB-823).
-MAX_ERROR_LENGTH: Final = 1024
 #: Seconds that a sink may exceed the time limit of an attempt before it is cancelled.
 _GRACE_SECONDS: Final = 5.0
 
@@ -235,4 +233,4 @@ class Attempt:
         return await send_dead_letter(ports, plan, self._sink_manager.secrets, event, reason, entry.attempts)
 
     def _error_text(self, outcome: Outcome) -> str:
-        return self._sink_manager.scrub(outcome.message)[:MAX_ERROR_LENGTH]
+        return self._sink_manager.scrub(outcome.message)

@@ -10,6 +10,7 @@ from typing import Final
 from annals.projections.subscriptions.contract import Sink, SinkTarget
 from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.ports import DeliveryPorts
+from annals.projections.subscriptions.transport.scrub import scrub_secrets
 
 #: Seconds before expiry at which a token is renewed.
 RENEWAL_LEAD_SECONDS: Final = 60.0
@@ -78,11 +79,9 @@ class SinkManager:
         self._failure_count, self.retry_at = 0, 0.0
 
     def scrub(self, text: str) -> str:
-        """A text without secrets (SUB-303)."""
-        for value in self._secrets.values():
-            if len(value) >= _MIN_SECRET_LENGTH:
-                text = text.replace(value, "***")
-        return text
+        """At most 1 KiB of a text, without secrets (SUB-303, 823)."""
+        secrets = (value for value in self._secrets.values() if len(value) >= _MIN_SECRET_LENGTH)
+        return scrub_secrets(text.encode(errors="replace"), secrets)
 
     @asynccontextmanager
     async def using(self, sink: Sink) -> AsyncIterator[None]:

@@ -18,6 +18,7 @@ from proton import Collector, Condition, Connection, Delivery, Event, Link, Prot
 from annals.projections.outgoing.client_websocket import ClientWebSocket
 from annals.projections.subscriptions.contract import DELIVERED, Outcome
 from annals.projections.subscriptions.sinks.amqp.outcomes import STATE_OUTCOMES, TOO_LARGE, condition_outcome
+from annals.projections.subscriptions.transport.receive_limit import ReceiveLimit
 
 #: Seconds of silence after which a peer counts as gone.
 _IDLE_SECONDS: Final = 30.0
@@ -61,6 +62,7 @@ class AmqpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._is_presettled = settings.presettled
         self._websocket = websocket
+        self._receive_limit = ReceiveLimit()
         self._waiting: deque[tuple[bytes, asyncio.Future[Outcome]]] = deque()
         self._unsettled: dict[str, asyncio.Future[Outcome]] = {}
         self._unflushed_outcomes: list[asyncio.Future[Outcome]] = []
@@ -95,6 +97,7 @@ class AmqpConnection(asyncio.Protocol):
             outcome.set_result(self.closed_outcome)
         else:
             self._waiting.append((message, outcome))
+            self._receive_limit.expect_answer()
             self._turn_soon()
         return outcome
 
@@ -120,6 +123,7 @@ class AmqpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
         try:
+            self._receive_limit.count(data)
             if self._websocket:
                 data = self._websocket.receive(data)
                 if self._websocket.is_closed:

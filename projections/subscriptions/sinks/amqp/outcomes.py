@@ -10,8 +10,7 @@ from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult,
 UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 
-#: Limits in bytes for a peer's error description and for its error code.
-_MAX_MESSAGE_BYTES: Final = 1024
+#: Largest size of a peer's error code, in bytes.
 _MAX_CODE_BYTES: Final = 200
 #: Errors of a connection, session or link that are not a plain RETRY. RETRY covers the others: a missing target may be
 #: created, a deleted one may come back. Redirects are not followed.
@@ -20,16 +19,14 @@ _CONDITION_RESULTS: Final = {UNAUTHORIZED: DeliveryResult.UNAUTHORIZED, TOO_LARG
 
 def condition_outcome(code: str, message: str = "") -> Outcome:
     """The outcome of an error, by its AMQP condition or a code of this project."""
-    return Outcome(
-        _CONDITION_RESULTS.get(code, DeliveryResult.RETRY), _truncate(code, _MAX_CODE_BYTES), _truncate(message)
-    )
+    return Outcome(_CONDITION_RESULTS.get(code, DeliveryResult.RETRY), _shorten_code(code), message)
 
 
 def rejected_outcome(code: str, message: str = "") -> Outcome:
     """The outcome of a message that the peer rejected, with the peer's reason if it gave one."""
     if code == UNAUTHORIZED:  # the peer may accept the message from another user
         return condition_outcome(code, message)
-    return Outcome(DeliveryResult.REJECTED, _truncate(code, _MAX_CODE_BYTES) or "rejected", _truncate(message))
+    return Outcome(DeliveryResult.REJECTED, _shorten_code(code) or "rejected", message)
 
 
 #: The outcome of each terminal delivery state, by its AMQP name. Only rejections carry a condition.
@@ -41,5 +38,5 @@ STATE_OUTCOMES: Final[dict[str, Callable[[str, str], Outcome]]] = {
 }
 
 
-def _truncate(text: str, limit: int = _MAX_MESSAGE_BYTES) -> str:
-    return text.encode(errors="replace")[:limit].decode(errors="ignore")
+def _shorten_code(code: str) -> str:
+    return code.encode(errors="replace")[:_MAX_CODE_BYTES].decode(errors="ignore")

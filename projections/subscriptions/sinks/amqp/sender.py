@@ -18,6 +18,7 @@ from annals.projections.subscriptions.sinks.amqp.connection import AmqpConnectio
 from annals.projections.subscriptions.sinks.amqp.messages import encode_message
 from annals.projections.subscriptions.sinks.amqp.outcomes import UNAUTHORIZED, condition_outcome, rejected_outcome
 from annals.projections.subscriptions.transport.connect import dial, failure_outcome, target_address
+from annals.projections.subscriptions.transport.scrub import scrub_outcome
 
 
 class AmqpSink:
@@ -40,7 +41,7 @@ class AmqpSink:
                 for event in events:
                     outcome = await self._send(event)
                     if outcome.result is not DeliveryResult.DELIVERED:
-                        return self._scrub(outcome)
+                        return scrub_outcome(outcome, self._target.credential)
         except TimeoutError as error:
             return failure_outcome(error)
         return DELIVERED
@@ -94,13 +95,6 @@ class AmqpSink:
                 await self.close()
                 raise ConnectionError
         return self._connection
-
-    def _scrub(self, outcome: Outcome) -> Outcome:
-        """The outcome without the password, in case the peer repeated it (SUB-303)."""
-        secret = self._target.credential.secret if self._target.credential else ""
-        if not secret or secret not in outcome.code + outcome.message:
-            return outcome
-        return Outcome(outcome.result, outcome.code.replace(secret, "…"), outcome.message.replace(secret, "…"))
 
 
 def _connection_settings(target: SinkTarget, sink_address: SinkAddress, address: str) -> AmqpConnectionSettings:

@@ -11,9 +11,7 @@ from kafka import errors
 from annals.projections.outgoing.resolver import ForbiddenAddress
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome
 from annals.projections.subscriptions.transport.connect import failure_outcome
-
-#: Largest size of a stored error message, in bytes (SUB-823).
-MAX_MESSAGE_BYTES: Final = 1024
+from annals.projections.subscriptions.transport.scrub import scrub_secrets
 
 #: Errors for which retrying the record is useless.
 _REJECTED_ERRORS: Final = (
@@ -93,6 +91,4 @@ def _error_code(error: Exception) -> str:
 
 def _error_message(error: Exception, secrets: tuple[str, ...]) -> str:
     text = " ".join(str(argument) for argument in error.args if argument) or getattr(type(error), "description", "")
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "…")
-    return str(text).encode(errors="replace")[:MAX_MESSAGE_BYTES].decode(errors="ignore")
+    return scrub_secrets(str(text).encode(errors="replace"), secrets)

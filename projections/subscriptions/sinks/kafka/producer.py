@@ -169,8 +169,8 @@ class AsyncKafkaProducer:
         except asyncio.CancelledError:
             self.cancel_connecting()
             raise
-        except errors.KafkaTimeoutError as error:
-            # The earlier failure says more than the timeout.
+        except (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError) as error:
+            # An earlier failure, such as of a broker that knows the topic, says more.
             raise (self.failure or error) from None
 
     def cancel_connecting(self) -> None:

@@ -28,6 +28,7 @@ from annals.projections.subscriptions.sinks.mqtt.outcomes import (
     reason_outcome,
 )
 from annals.projections.subscriptions.transport.connect import SinkRefused, retry_when_ready
+from annals.projections.subscriptions.transport.receive_limit import MAX_BYTES, ReceiveLimit
 
 #: Keep-alive interval of the connection, and interval of the client's timer, in seconds.
 _KEEP_ALIVE_SECONDS: Final = 30
@@ -120,6 +121,7 @@ class MqttConnection:
         if self._max_packet_size and self._packet_size(payload, packed_properties) > self._max_packet_size:
             return reason_outcome(PACKET_TOO_LARGE)
         settings = self._settings
+        self._client.receive_limit.expect_answer()
         # The library calls only `pack` on the properties.
         info = self._client.publish(
             settings.topic, payload, settings.qos, settings.retain, cast("Properties | None", packed_properties)
@@ -226,6 +228,7 @@ class _PahoClient(Client):
         )
         self._broker_socket, self._mqtt_connection = broker_socket, mqtt_connection
         self._event_loop = asyncio.get_running_loop()
+        self.receive_limit = ReceiveLimit()
         self.max_inflight_messages = _MAX_IN_FLIGHT
         self.suppress_exceptions = False
         if settings.user is not None:
@@ -263,6 +266,10 @@ class _PahoClient(Client):
 
     def _unwatch(self, broker_socket: Any, writing: bool = False) -> None:
         (self._event_loop.remove_writer if writing else self._event_loop.remove_reader)(broker_socket.fileno())
+
+    def _sock_recv(self, bufsize: int) -> bytes:
+        # A packet announces its size, and the library would allocate that much for each call.
+        return self.receive_limit.count(super()._sock_recv(min(bufsize, MAX_BYTES)))
 
     def _read(self) -> None:
         self.loop_read()

@@ -116,6 +116,8 @@ class NatsConnection:
         """The outcome of a message. started_at: start of its attempt, by the loop's clock."""
         if _message_size(payload, headers) > self._client.max_payload:
             return error_outcome("maximum payload violation")
+        assert self._transport
+        self._transport.receive_limit.expect_answer()
         outcome_future: asyncio.Future[Outcome] = self._loop.create_future()
         self._waiting[outcome_future] = started_at
         if self._timer is None:
@@ -175,7 +177,7 @@ class NatsConnection:
                 return Outcome(DeliveryResult.RETRY, "jetstream", "the stream does not answer")
             case APIError():
                 result = DeliveryResult.REJECTED if error.err_code == _TOO_LARGE_FOR_STREAM else DeliveryResult.RETRY
-                return Outcome(result, f"jetstream:{error.err_code}", (error.description or "")[:1024])
+                return Outcome(result, f"jetstream:{error.err_code}", error.description or "")
             case _:
                 return error_outcome(str(error))
 
@@ -301,7 +303,7 @@ def set_outcomes(futures: Iterable[asyncio.Future[Outcome]], outcome: Outcome) -
 
 def error_outcome(text: str) -> Outcome:
     """The outcome of an error text from the server or the library."""
-    message = text.removeprefix("nats: ").strip("'\" ")[:1024]
+    message = text.removeprefix("nats: ").strip("'\" ")
     lower_message = message.lower()
     if any(phrase in lower_message for phrase in _UNAUTHORIZED_ERRORS):
         return Outcome(DeliveryResult.UNAUTHORIZED, "unauthorized", message)

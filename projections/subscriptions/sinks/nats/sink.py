@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -22,6 +21,7 @@ from annals.projections.outgoing.resolver import Resolver
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget, sink
 from annals.projections.subscriptions.sinks import cloudevents
 from annals.projections.subscriptions.transport.connect import SinkRefused, failure_outcome, target_address
+from annals.projections.subscriptions.transport.scrub import scrub_outcome
 
 if TYPE_CHECKING:
     from annals.projections.subscriptions.sinks.nats.connection import NatsConnection
@@ -79,17 +79,9 @@ class NatsSink:
                 async with asyncio.timeout(self._target.timeout):
                     connection = await self._open_connection()
             outcome = await connection.publish(payload, headers, started_at)
-            return self._scrub(outcome) if outcome.message else outcome
+            return scrub_outcome(outcome, self._target.credential) if outcome.message else outcome
         except Exception as error:  # such as an unreachable network: no exception may escape
-            return self._scrub(failure_outcome(error))
-
-    def _scrub(self, outcome: Outcome) -> Outcome:
-        """The outcome without the secret, in case the server repeated it (SUB-303)."""
-        credential = self._target.credential
-        for secret in (credential.secret, credential.token) if credential else ():
-            if secret:
-                outcome = replace(outcome, message=outcome.message.replace(secret, "…"))
-        return outcome
+            return scrub_outcome(failure_outcome(error), self._target.credential)
 
     async def _open_connection(self) -> NatsConnection:
         """The open connection. Raises: SinkRefused, ForbiddenAddress, OSError."""

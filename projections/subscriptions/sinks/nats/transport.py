@@ -10,13 +10,14 @@ from nats.aio.transport import TcpTransport
 
 from annals.domain.subscriptions.sink_uris import SinkAddress
 from annals.projections.outgoing.client_websocket import ClientWebSocket
-
-#: Largest size in bytes of a line, and of what is read at once. Servers send little to a client that only publishes.
-_MAX_READ_BYTES = 1 << 20
+from annals.projections.subscriptions.transport.receive_limit import MAX_BYTES, ReceiveLimit
 
 
 class NatsTransport(TcpTransport):
-    """A plain connection. The client starts TLS on it after the server's greeting."""
+    """A plain connection. The client starts TLS on it after the server's greeting.
+
+    receive_limit: counts what the client reads, which it keeps until a message is complete.
+    """
 
     scheme = "nats"
 
@@ -25,12 +26,13 @@ class NatsTransport(TcpTransport):
         self._bare_io_reader = self._io_reader = reader
         self._bare_io_writer = self._io_writer = writer
         self.tls = tls
+        self.receive_limit = ReceiveLimit()
 
     @classmethod
     async def open_over(cls, server_socket: socket.socket, sink_address: SinkAddress) -> Self:
         """A transport over a connected socket, which is closed on failure. Raises: OSError."""
         try:
-            reader, writer = await asyncio.open_connection(sock=server_socket, limit=_MAX_READ_BYTES)
+            reader, writer = await asyncio.open_connection(sock=server_socket, limit=MAX_BYTES)
         except BaseException:
             server_socket.close()
             raise
@@ -44,6 +46,9 @@ class NatsTransport(TcpTransport):
 
     async def connect(self, *given: Any, **named: Any) -> None:
         """Does nothing: the connection exists."""
+
+    async def read(self, buffer_size: int) -> bytes:
+        return self.receive_limit.count(await super().read(buffer_size))
 
 
 class NatsWebSocketTransport(NatsTransport):
@@ -66,7 +71,7 @@ class NatsWebSocketTransport(NatsTransport):
             made._websocket = ClientWebSocket(sink_address, "/")
             made._writer.write(made._websocket.opening_request)
             while not made._websocket.is_open:
-                made._unread = made._websocket.receive(await made._reader.read(_MAX_READ_BYTES))
+                made._unread = made._websocket.receive(await made._reader.read(MAX_BYTES))
         except BaseException:
             made._writer.close()
             raise
@@ -85,7 +90,7 @@ class NatsWebSocketTransport(NatsTransport):
 
     async def readline(self) -> bytes:
         line = self._unread
-        while b"\n" not in line and len(line) < _MAX_READ_BYTES:
+        while b"\n" not in line and len(line) < MAX_BYTES:
             if not (data := await self._message()):
                 break
             line += data
@@ -98,8 +103,8 @@ class NatsWebSocketTransport(NatsTransport):
     async def _message(self) -> bytes:
         """The data of the next messages; empty at the end of the stream. Raises: ConnectionError."""
         data = b""
-        while not data and not self._websocket.is_closed and (received := await self._reader.read(_MAX_READ_BYTES)):
-            data = self._websocket.receive(received)
+        while not data and not self._websocket.is_closed and (received := await self._reader.read(MAX_BYTES)):
+            data = self._websocket.receive(self.receive_limit.count(received))
             if pongs := self._websocket.encode_message():
                 self._writer.write(pongs)
         self._has_ended = not data

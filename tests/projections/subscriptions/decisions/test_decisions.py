@@ -117,6 +117,13 @@ def test_an_update_resumes_and_reads_again() -> None:
     assert (facts.state, facts.dead, facts.failing, facts.hold, facts.epoch) == ("", 0, 0.0, 0.0, 2)
 
 
+def test_an_update_without_another_sink_ends_no_wait() -> None:
+    # 8.3: no request before the time that the sink asked for
+    found = state(hold=NOW)
+    apply_change(found, SubscriptionChange("s", 2, 9, subscription(epoch=2)))
+    assert (found.record.epoch, found.record.hold) == (2, NOW)
+
+
 def test_actions() -> None:
     # SUB-833: resume, verify, replay, redeliver and discard
     found = state(state="gone", hold=NOW)

@@ -513,6 +513,29 @@ def test_no_request_before_the_sink_wants_one(rig: Rig) -> None:
     assert not rig.deadletters()
 
 
+@pytest.mark.parametrize("act", ["resume", "another sink"])
+@pytest.mark.parametrize("is_told_when", [True, False])
+def test_the_owner_ends_a_wait(rig: Rig, act: str, is_told_when: bool) -> None:
+    # 8.3: a wait, whether the sink asked for it or not, ends when the owner resumes or sets another sink
+    at = datetime.fromtimestamp(rig.clock.now + 9999, UTC) if is_told_when else None
+    rig.receiver.answer = failing("/dirs/a", Outcome(DeliveryResult.RETRY, "503", retry_at=at), DELIVERED)
+
+    async def whole() -> None:
+        rig.subscribe(retry={"initialdelay": 9999, "maxdelay": 9999})
+        async with rig.delivering():
+            rig.groups("a")
+            await until(lambda: rig.status()["state"] == "retrying")
+        async with rig.delivering():
+            await until(lambda: rig.clock.next is not None)
+            if act == "resume":
+                rig.act("resume")
+            else:
+                rig.subscribe(retry={"initialdelay": 9999, "maxdelay": 9999}, sink="https://other.example/")
+            await until(lambda: rig.receiver.subjects() == ["/dirs/a"])
+
+    run(whole)
+
+
 def test_fifty_dead_letters_in_a_row_suspend(rig: Rig) -> None:
     # SUB-822: new events stay in the log; `resume` continues at the cursor
     rig.receiver.answer = lambda id, events: REJECTED

@@ -248,6 +248,13 @@ def test_brokers_that_others_name_are_checked(broker: Kafka) -> None:
     assert outcomes(target, event(1))[0].result is DeliveryResult.DELIVERED
 
 
+def test_a_broker_name_without_an_address(broker: Kafka) -> None:  # 8.5: the owner learns the reason
+    broker.fresh()
+    target = broker.target(credential=None, seconds=5, port=broker.ports["INNER"])
+    (found,) = outcomes(target, event(1), names=Some(unknown=[INSIDE]))
+    assert (found.code, found.message) == ("connection", "the host has no address")
+
+
 def test_all_bootstrap_servers_are_checked(broker: Kafka) -> None:  # SUB-901: if one is refused, so is the sink
     target = broker.target()
     several = replace(target, uri=f"{target.uri},refused.test:9092")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import threading
 import time
@@ -33,6 +34,7 @@ from tests.support.brokers.suite import (
     run,
 )
 from tests.support.delivery_rig import Rig, until
+from tests.support.receivers import listener
 
 pytestmark = pytest.mark.uses("NATS")
 
@@ -272,6 +274,20 @@ def test_tls_is_insisted_on(server: Nats) -> None:  # SUB-306, 906: no password 
     assert outcome.result is DeliveryResult.RETRY
     assert PASSWORD.encode() not in b"".join(read)
     assert read == []
+
+
+def test_a_password_that_the_server_repeats(server: Nats) -> None:  # SUB-303: no secret in any text
+    repeated = f"-ERR 'no {PASSWORD} {base64.b64encode(PASSWORD.encode()).decode()}'\r\n".encode()
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"x","headers":true}\r\n' + repeated)
+        while await reader.read(4096):
+            pass
+        writer.close()
+
+    with listener(refuse) as port:
+        (outcome,) = attempt(server.target(seconds=10, port=port), event(1))
+    assert outcome == Outcome(DeliveryResult.RETRY, "nats", "no *** ***")
 
 
 def test_other_servers_that_a_server_names_are_not_tried(server: Nats) -> None:
