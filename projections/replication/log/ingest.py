@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from annals.domain.decisions.commands import Follow
@@ -49,31 +49,32 @@ class LogIngester:
         A None among them means: record everything so far without waiting for more.
         Raises: Diverged, and what the iterator raises. What came before the error is recorded.
         """
-        batch: list[ForeignInteraction] = []
-        events = size = 0
+        batch = _Batch()
         try:
             for interaction in interactions:
                 if interaction is None:
-                    self._record_batch(batch)
-                    batch, events, size = [], 0, 0
+                    self._record(batch.take())
                     continue
                 if model_events(interaction, self._link):  # record what precedes a new model first
-                    self._record_batch(batch)
-                    batch, events, size = [], 0, 0
-                batch.append(interaction)
-                events += len(interaction.events)
-                size += sum(map(len, interaction.documents.values()))
-                if events >= BATCH_EVENTS or size >= BATCH_BYTES:
-                    self._record_batch(batch)
-                    batch, events, size = [], 0, 0
+                    self._record(batch.take())
+                batch.add(interaction)
+                if batch.is_full:
+                    self._record(batch.take())
         finally:
-            self._record_batch(batch)
+            self._record(batch.take())
 
-    def _record_batch(self, batch: list[ForeignInteraction]) -> None:
-        if not batch:
+    def _record(self, interactions: Sequence[ForeignInteraction]) -> None:
+        """Records interactions together; if they are refused, one by one, so that those before the refused one stay."""
+        if not interactions:
             return
-        self._context.execute(self._link, Follow(self._link.xid, tuple(batch)))
-        last_interaction = batch[-1]
+        try:
+            self._context.execute(self._link, Follow(self._link.xid, tuple(interactions)))
+        except Diverged:
+            if len(interactions) == 1:
+                raise
+            for interaction in interactions:
+                self._record([interaction])
+        last_interaction = interactions[-1]
         self.cursor = last_interaction.last
         facts = {
             "taken": last_interaction.time.isoformat(),
@@ -110,3 +111,25 @@ class LogIngester:
                 error_detail=f"{self._link.url} does not have {last_interaction.xregcorrelationid}, the last "
                 "interaction here",
             ) from None
+
+
+class _Batch:
+    """Interactions that are recorded together."""
+
+    def __init__(self) -> None:
+        self._interactions: list[ForeignInteraction] = []
+        self._events = self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._events >= BATCH_EVENTS or self._bytes >= BATCH_BYTES
+
+    def add(self, interaction: ForeignInteraction) -> None:
+        self._interactions.append(interaction)
+        self._events += len(interaction.events)
+        self._bytes += sum(map(len, interaction.documents.values()))
+
+    def take(self) -> list[ForeignInteraction]:
+        """The interactions of the batch, which is empty then."""
+        interactions, self._interactions, self._events, self._bytes = self._interactions, [], 0, 0
+        return interactions

@@ -32,6 +32,11 @@ class InteractionAssembler:
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
+    @property
+    def has_partial(self) -> bool:
+        """Whether an interaction has begun and is not complete."""
+        return bool(self._events)
+
     def assemble(self, rows: Iterable[LogTopicRecord]) -> Iterator[ForeignInteraction]:
         """The interactions that end within these rows. The rows continue those of earlier calls.
 

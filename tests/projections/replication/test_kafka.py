@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaProducer, errors
 
 from annals.api.registry.open_registry import open_registry
 from annals.api.replication.wiring import build_link_context
@@ -31,6 +31,7 @@ from annals.projections.kafka.windows import WindowReader
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.kafka_pull import KafkaPull
+from annals.projections.replication.log.log_lines import BrokenFeed
 from annals.projections.replication.remote.remote_client import RemoteError
 from tests.support.brokers.kafka import Kafka, all_records, kafka
 from tests.support.brokers.suite import HOST, PASSWORD, USER, WRONG
@@ -170,21 +171,23 @@ def test_a_replica_that_was_away_goes_on_at_its_offsets(tmp_path: Path, broker: 
 
 
 @pytest.mark.long
-def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, prefix: str) -> None:
+@pytest.mark.parametrize("written", [3, 0])
+def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: Kafka, prefix: str, written: int) -> None:
     # LEG-901: the status says why nothing arrives; when the broker is back, the link resumes where it stopped
+    prefix = f"{prefix}-{written}"
     with registries(tmp_path, "a", "b") as (a, b), publishing(a, broker, prefix):
         a.fill(3, 5)
         follow(b, broker, prefix)
         wait_until_equal_logs(a, b, seconds=SECONDS)
         broker.stop()
         try:
-            a.fill(3, 5, start="meanwhile")
+            a.fill(written, 5, start="meanwhile")
             until(lambda: b.status("primary")["state"] == "failing", SECONDS)
             assert f"{broker.own()}/{prefix}.log does not answer" in b.status("primary")["error"]
         finally:
             broker.start()
         wait_until_equal_logs(a, b, seconds=SECONDS)
-        assert "error" not in b.status("primary")
+        until(lambda: b.status("primary")["state"] == "active", SECONDS)
         b.verified()
 
 
@@ -256,22 +259,148 @@ def test_credentials(
         refused = pytest.raises(RemoteError, match=r"does not answer: .*authentication")
         with linked(tmp_path / "wrong.db", broker, url, WRONG) as (link, tools), refused:
             KafkaPull(link, tools).run()
-        with linked(tmp_path / "right.db", broker, url, PASSWORD) as (link, tools), ThreadPoolExecutor(1) as pool:
-            running = pool.submit(KafkaPull(link, tools).run)
-            until(lambda: running.done() or tools.states.read(link.id).cursor == a.head()["position"], SECONDS)
-            tools.stopping.set()
-            running.result()
+        with linked(tmp_path / "right.db", broker, url, PASSWORD) as (link, tools), running(link, tools) as future:
+            until(lambda: future.done() or tools.states.read(link.id).cursor == a.head()["position"], SECONDS)
+        future.result()
+
+
+def test_an_error_that_repeats_a_secret(tmp_path: Path, broker: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # SUB-303: error texts have no secrets, whatever a broker answers
+    def refuse(*_: Any, **__: Any) -> None:
+        raise errors.SaslAuthenticationFailedError(f"wrong password {PASSWORD} of {USER}")
+
+    monkeypatch.setattr(KafkaCluster, "open_client", refuse)
+    error = pytest.raises(RemoteError, match=rf"wrong password \*\*\* of {USER}")
+    with linked(tmp_path / "b.db", broker, f"kafka://{broker.own()}/any", PASSWORD) as (link, tools), error:
+        KafkaPull(link, tools).run()
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory, broker: Kafka) -> list[Any]:
+    """The records of a log, in its order. The last interaction has several."""
+    with registries(tmp_path_factory.mktemp("published"), "a") as (a,), publisher(a, broker, "published") as one:
+        a.fill(3, 2)
+        one.publish_once(Event())
+        return sorted(all_records(broker.own(), "published.log"), key=record_number)
+
+
+def record_number(record: Any) -> int:
+    return int(dict(record.headers)["annals_number"])
 
 
 @contextmanager
-def linked(database: Path, broker: Kafka, url: str, password: str) -> Iterator[tuple[Link, LinkWorkerContext]]:
-    """An empty registry in this process; yields its link, which has this password, and the context of its worker."""
+def following(
+    home: Path, broker: Kafka, topic: str, records: Sequence[tuple[int, Any]]
+) -> Iterator[tuple[Link, LinkWorkerContext]]:
+    """An empty registry in this process, with a link to a topic of these records, each with its partition."""
+    broker.make(topic, PARTITIONS)
+    with closing(KafkaProducer(bootstrap_servers=broker.own())) as producer:
+        for partition, record in records:
+            producer.send(topic, record.value, record.key, [*record.headers], partition=partition)
+        producer.flush(60)
+    with linked(home / "b.db", broker, f"kafka://{broker.own()}/{topic}") as found:
+        yield found
+
+
+@pytest.mark.parametrize("missing", ["the first records", "the last record"])
+def test_a_record_that_never_arrives(
+    tmp_path: Path, broker: Kafka, records: list[Any], missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # LEG-901: the status names the position that nothing completes; partitions without records hold none either
+    monkeypatch.setattr("annals.projections.replication.log.kafka_pull.STALL_SECONDS", 2.0)
+    kept, position = (records[5:], 1) if missing == "the first records" else (records[:-1], len(records))
+    topic = f"missing{position}.log"
+    with following(tmp_path, broker, topic, [(0, each) for each in kept]) as (link, tools):
+        with running(link, tools) as future:
+            until(future.done, SECONDS)
+        with pytest.raises(BrokenFeed, match=f"the topic {topic} has no record of position {position}$"):
+            future.result()
+
+
+@pytest.mark.parametrize(
+    ("replaces", "value", "headers"),
+    [
+        (True, None, {}),
+        (True, b"{}", {"annals_number": b"many"}),
+        (False, b"hello", None),
+        (False, None, None),
+    ],
+    ids=["a tombstone", "a wrong number", "no headers", "nothing"],
+)
+def test_a_record_that_is_not_from_a_registry(
+    tmp_path: Path,
+    broker: Kafka,
+    records: list[Any],
+    replaces: bool,
+    value: bytes | None,
+    headers: dict[str, bytes] | None,
+    request: pytest.FixtureRequest,
+) -> None:
+    # LEG-910: whole interactions are appended, whatever else is on the topic; the status says what it is
+    (*before, last), topic = records, f"foreign-{request.node.callspec.id.replace(' ', '-')}.log"
+    foreign = last._replace(
+        value=value, headers=[] if headers is None else [*{**dict(last.headers), **headers}.items()]
+    )
+    complete = [(1, each) for each in (before if replaces else records)]
+    with following(tmp_path, broker, topic, [(0, foreign), *complete]) as (link, tools):
+        with running(link, tools) as future:
+            until(future.done, SECONDS)
+        with pytest.raises(BrokenFeed, match=f"the topic {topic} has a record that is not from a registry"):
+            future.result()
+        first_of_last = int(dict(last.headers)["annals_first"])
+        assert tools.states.read(link.id).cursor == (first_of_last - 1 if replaces else record_number(last))
+
+
+def test_a_quiet_topic_after_an_outage(
+    tmp_path: Path, broker: Kafka, records: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # LEG-901: the status is that of the last contact, also if nothing is written
+    monkeypatch.setattr("annals.projections.replication.log.kafka_pull.STATUS_SECONDS", 0.1)
+    with following(tmp_path, broker, "quiet.log", [(0, each) for each in records]) as (link, tools):
+
+        def status() -> Mapping[str, Any]:
+            return tools.states.read(link.id).status
+
+        with running(link, tools):
+            until(lambda: tools.states.read(link.id).cursor == record_number(records[-1]), SECONDS)
+        tools.states.update(link.id, error="the topic does not answer", failed=1.0, lastcontact=None)
+        tools.stopping.clear()
+        with running(link, tools):
+            contact = until(lambda: not {"error", "failed"} & {*status()} and status().get("lastcontact"), SECONDS)
+            until(lambda: status()["lastcontact"] > contact, SECONDS)
+
+
+def test_a_recreated_topic_that_is_shorter(tmp_path: Path, broker: Kafka, records: list[Any]) -> None:
+    # LEG-913: what was read of another topic is forgotten, so the link reads this one from its beginning
+    with following(tmp_path, broker, "shorter.log", [(0, each) for each in records]) as (link, tools):
+        tools.states.update(link.id, offsets={"0": [1000, 1, 0]})
+        with pytest.raises(BrokenFeed, match="is shorter than when it was read last"):
+            KafkaPull(link, tools).run()
+        with running(link, tools):
+            until(lambda: tools.states.read(link.id).cursor == record_number(records[-1]), SECONDS)
+
+
+@contextmanager
+def running(link: Link, tools: LinkWorkerContext) -> Iterator[Future[None]]:
+    """Runs a link during the block."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool.submit(KafkaPull(link, tools).run)
+        finally:
+            tools.stopping.set()
+
+
+@contextmanager
+def linked(
+    database: Path, broker: Kafka, url: str, password: str | None = None
+) -> Iterator[tuple[Link, LinkWorkerContext]]:
+    """An empty registry in this process; yields its link, which may have a password, and the context of its worker."""
     settings = Settings(
         database=f"sqlite:///{database}", master_key=MASTER_KEY, sinks_ca=str(broker.ca), sinks_allow="127.0.0.1"
     )
     registry = open_registry(settings)
-    secret = {"type": "basic", "username": USER, "password": password}
-    found = parse_link({"url": url, "dialect": "kafka", "credential": secret})
+    secret = {"credential": {"type": "basic", "username": USER, "password": password}} if password else {}
+    found = parse_link({"url": url, "dialect": "kafka", **secret})
     command = WriteLink("/-/links/primary", True, found.attributes, found.secrets)
     with closing(registry), closing(LinkStates(settings.database)) as states:
         registry.command_bus.submit(command, Caller("root", Role.ADMIN)).result()

@@ -25,6 +25,7 @@ from annals.domain.errors.problems import NotFound, Readonly
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link_document import parse_link
 from annals.projections.entities.apply import EntityProjection
+from annals.projections.replication.log.ingest import LogIngester
 from tests.support.registries.linked import ROOT, ManualLink, NamedRegistry, manual_link, named_registry
 
 Json = Any
@@ -109,6 +110,21 @@ def test_what_is_refused_half_way_leaves_nothing(databases: list[str], alone: bo
             assert [type(each) for each in done(here, wrong, Follow(LINK, tuple(coming)))] == [Diverged, Recorded]
             assert here.store.log_end().state == coming[-1].state
             assert [*verify_log(here.store), *verify_row_hashes(here.store)] == []
+
+    asyncio.run(run())
+
+
+def test_what_precedes_a_refused_interaction_is_recorded(databases: list[str]) -> None:
+    # LEG-910: interactions are copied whole and in order, up to the one that does not continue this registry
+    async def run() -> None:
+        async with pair(databases) as (there, here, pull):
+            *before, last = await pull.incoming(0)
+            with pytest.raises(Diverged):
+                LogIngester(pull.link, pull._tools()).ingest([*before, replace(last, state=bytes(32))])
+            assert pull.cursor == before[-1].last
+            assert here.store.log_end().state == before[-1].state
+            await pull.ingest()
+            assert here.store.log_end().state == there.store.log_end().state
 
     asyncio.run(run())
 
