@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Final
 
@@ -16,6 +17,7 @@ from annals.projections.replication import tables
 from annals.projections.replication.link_state import NOTIFIED_KEY
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.link_workers import LINK_WORKERS
+from annals.projections.replication.remote.secret_mask import SecretMask
 from annals.projections.replication.store_outage import StoreOutage, database_errors, error_text
 from annals.projections.subscriptions.state.leases import Leases
 
@@ -218,6 +220,7 @@ class _LinkThread:
             self._outage.report_failure(error_text(error))
             return
         message = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
+        message = self._without_secrets(message)
         _LOG.warning("the link %s: %s", self.link.id, message)
         try:
             self.context.states.update(
@@ -225,3 +228,9 @@ class _LinkThread:
             )
         except database_errors() as failure:
             self._outage.report_failure(error_text(failure))
+
+    def _without_secrets(self, message: str) -> str:
+        """A message in which the other registry, or a broker, may have repeated the link's secrets."""
+        with suppress(LookupError):  # then nobody was sent them
+            return SecretMask(self.context.credential(self.link)).hide(message)
+        return message

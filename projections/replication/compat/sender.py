@@ -23,11 +23,13 @@ from annals.projections.replication.compat.local_names import candidate_ids
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
 from annals.projections.replication.compat.sent_objects import SentObject, SentObjects
 from annals.projections.replication.remote.remote_client import RemoteError
+from annals.projections.replication.standard.response_checks import TOO_LARGE
 
 #: Statuses that refuse one object for every caller, with a problem document.
 _REFUSAL_STATUSES: Final = (400, 404, 405, 409, 413, 415, 422)
-#: Those that Schema Registry 0.2 also gives without one. A proxy gives the others, too.
-_BARE_REFUSAL_STATUSES: Final = (400, 409)
+#: Those that Schema Registry 0.2 also gives without one, and what is too large for a proxy. A proxy gives the others,
+#: too.
+_BARE_REFUSAL_STATUSES: Final = (400, 409, *TOO_LARGE)
 
 
 class LegacySender:

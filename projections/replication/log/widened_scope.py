@@ -26,6 +26,7 @@ from annals.projections.replication.log.comparison import RemoteSnapshot, find_d
 from annals.projections.replication.log.ingest import BATCH_EVENTS
 from annals.projections.replication.log.log_lines import NDJSON, parse_ends
 from annals.projections.replication.log.repair import apply_differences
+from annals.projections.replication.remote.bounded_responses import MAX_RESPONSE_BYTES
 from annals.projections.replication.remote.json_answers import request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 from annals.projections.replication.standard.cached_responses import CachedResponses
@@ -141,7 +142,8 @@ def _extend_model(narrowed_link: Link, context: LinkWorkerContext, remote: Remot
 
 
 def _fetch_modelsource(remote: RemoteClient, position: int) -> dict[str, Any]:
-    return request_object(remote, "GET", "/modelsource", params={"asof": str(position)})
+    params = {"asof": str(position)}
+    return request_object(remote, "GET", "/modelsource", max_bytes=MAX_RESPONSE_BYTES, params=params)
 
 
 def _check_origin(link: Link, remote: RemoteClient, view: View, differences: Sequence[HashDifference]) -> None:

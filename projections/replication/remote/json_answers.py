@@ -9,18 +9,21 @@ from typing import Any, Final
 from annals.domain.values.json_text import InvalidJson, Json, loads
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
-#: Limit in bytes of such an answer. Parsed JSON may take fifty times the size of its text.
+#: Limit in bytes of an answer whose size does not depend on what clients store. Parsed JSON may take fifty times the
+#: size of its text.
 MAX_JSON_BYTES: Final = 1 << 22
 #: The end of the positions that a database can store.
 _MAX_POSITION: Final = 1 << 63
 
 
-def request_json(remote: RemoteClient, method: str, path: str, **options: Any) -> Json:
-    """The JSON of the answer to a request, of at most MAX_JSON_BYTES.
+def request_json(
+    remote: RemoteClient, method: str, path: str, *, max_bytes: int = MAX_JSON_BYTES, **options: Any
+) -> Json:
+    """The JSON of the answer to a request. max_bytes: its limit. options: as of `RemoteClient.request`.
 
-    options: as of `RemoteClient.request`. Raises: RemoteError.
+    Raises: RemoteError.
     """
-    response = remote.request(method, path, max_bytes=MAX_JSON_BYTES, **options)
+    response = remote.request(method, path, max_bytes=max_bytes, **options)
     try:
         return loads(response.content)
     except InvalidJson:

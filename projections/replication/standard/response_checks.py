@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Client errors about the server or the caller.
 _SERVER_STATUSES: Final = (401, 403, 408, 429)
+#: What is too large for a proxy stays too large: the body, the path, the headers.
+TOO_LARGE: Final = (413, 414, 431)
 #: Statuses of answers with a JSON object.
 _OBJECT_STATUSES: Final = (200, 201)
 
@@ -25,10 +27,11 @@ _OBJECT_STATUSES: Final = (200, 201)
 def is_about_entity(error: RemoteError) -> bool:
     """Whether an error is about the requested entity and not about the server.
 
-    Without a problem document it may come from a proxy, so it says nothing about an entity.
+    Without a problem document it may come from a proxy. Then it says nothing about an entity, except that one is too
+    large for the proxy, too.
     """
     if error.status is None or not error.problem:
-        return False
+        return error.status in TOO_LARGE
     return 400 <= error.status < 500 and error.status not in _SERVER_STATUSES
 
 

@@ -72,11 +72,20 @@ def test_codings_that_are_read(case: str) -> None:
 _MANY = 1 << 27
 _BOMB = gzip.compress(bytes(_MANY))
 _ZSTD_BOMB = zstandard.ZstdCompressor().compress(bytes(_MANY))
+#: A frame for which a decoder needs 32 MiB.
+_LARGE_WINDOW = (
+    zstandard.ZstdCompressor(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=25, write_content_size=False)
+    )
+    .compressobj()
+    .compress(bytes(1 << 23))
+)
 #: Answers that are refused, and the error.
 _REFUSED: dict[str, tuple[Answer, str]] = {
     "gzip": (encoded(_BOMB, "gzip"), "has more than 9999 bytes"),
     "gzip twice": (encoded(gzip.compress(_BOMB), "gzip, gzip"), "its answer has 2 content codings, but only one"),
     "zstd": (encoded(_ZSTD_BOMB, "zstd"), "has more than 9999 bytes"),
+    "zstd window": (encoded(_LARGE_WINDOW, "zstd"), "its answer is not valid zstd: .*memory"),
     "no zstd": (encoded(_TEXT, "zstd"), "its answer is not valid zstd"),
     "zstd cut off": (encoded(zstandard.compress(b"line\n")[:-3], "zstd"), "ends before the end of its zstd data"),
     "deflate": (encoded(zlib.compress(_TEXT), "deflate"), "a content coding that was not asked for"),

@@ -66,6 +66,20 @@ def test_what_a_wider_scope_has_comes_without_a_repair(tmp_path: Path, databases
         assert b.done("GET", "/")["schemagroupscount"] == 3
 
 
+def test_a_wider_scope_of_a_registry_with_a_large_model(tmp_path: Path) -> None:
+    """LEG-901: a model may be larger than other answers about a log."""
+    attributes = {f"a{number}": {"type": "string", "description": "x" * 100_000} for number in range(50)}
+    groups = {**_CRATES, "bigs": {"singular": "big", "attributes": attributes}}
+    with registries(tmp_path, "a", "b") as (a, b):
+        a.done("PUT", "/modelsource", {"groups": groups})
+        a.done("PUT", "/bigs/x", {})
+        a.done("PUT", "/crates/c", {})
+        b.link("a", a.url, scope={"groups": ["/crates/c"]})
+        until(lambda: same(a, b, "/crates/c"))
+        b.link("a", a.url, scope={"groups": ["/crates/c", "/bigs/x"]})
+        until(lambda: same(a, b, "/crates/c", "/bigs/x"))
+
+
 def test_a_local_group_blocks_a_wider_scope(tmp_path: Path) -> None:
     """LEG-907, LEG-909: a wider scope never overwrites a local Group; the link diverges as long as there is one."""
     with registries(tmp_path, "a", "b") as (a, b):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from annals.projections.replication.log.log_lines import NDJSON
 from tests.projections.replication.other_registry import Answer, json_answer, other_registry
 from tests.support.polling import until
 from tests.support.registries.restarted import Registry, registries
@@ -62,6 +63,31 @@ _CASES: tuple[tuple[dict[str, Any], str, Answer, str], ...] = (
     (_PUSH, "POST /-/links/in/log", json_answer({"position": None}), _NO_POSITION),
     (_PUSH, "POST /-/links/in/log", json_answer({"position": 0}), "the position 0, so it took nothing"),
 )
+
+
+_TOKEN = "S3cretTokenOfTheLink"
+_HEADER = {"first": 1, "last": 1, "xregcorrelationid": _TOKEN, "time": "2026-01-01T00:00:00Z"}
+#: Lines of a log that repeat the token, and what the link says about them.
+_ECHOES = (
+    ([_HEADER, _HEADER], "the interaction *** ends before its last event"),
+    ([_HEADER, {"position": 7}], "7 where 1 comes next"),
+    ([{"position": _TOKEN}], "cannot be read"),
+)
+
+
+@pytest.mark.parametrize(("lines", "said"), _ECHOES)
+def test_what_a_log_repeats_is_no_secret(here: Registry, lines: list[dict[str, Any]], said: str) -> None:
+    """SUB-303, LEG-901: errors about the content of a log hide the secrets of the link, too."""
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    headers = {"content-type": NDJSON, "link": "</-/log?after=3>;rel=next"}
+    with other_registry({"GET /-/log": Answer(content, headers=headers)}) as other:
+        try:
+            members = {"id": "l", "url": other.url, "credential": {"token": _TOKEN}, **_PULL}
+            here.done("POST", "/-/links", members)
+            until(lambda: said in here.status("l").get("error", ""))
+            assert _TOKEN not in here.request("GET", "/-/links/l").text
+        finally:
+            here.done("DELETE", "/-/links/l")
 
 
 @pytest.fixture(scope="module")

@@ -61,6 +61,22 @@ def test_a_push_writes_later_what_a_fault_kept_back(tmp_path: Path, case: str) -
         assert "conflicts" not in source.status("out")
 
 
+@pytest.mark.parametrize("status", [413, 414, 431])
+def test_what_is_too_large_for_a_proxy_keeps_nothing_else_back(tmp_path: Path, status: int) -> None:
+    """LEG-910: it will never be taken, so it is a conflict, also without a problem document."""
+    with registries(tmp_path, "source", "target") as (source, target), faulty_proxy(target.url) as proxy:
+        use_common_model(source, target)
+        proxy.fault = lambda method, path: (
+            NOT_FOUND_PAGE._replace(status=status) if method != "GET" and "/big" in path else None
+        )
+        for name in ("a", "big", "c"):
+            source.done("PUT", f"/dirs/d/files/{name}$details", VERSIONS)
+        source.link("out", proxy.url, **PUSH)
+        until(lambda: _has(target, "/dirs/d/files/c"))
+        until(lambda: [each["xid"] for each in source.status("out").get("conflicts", ())] == ["/dirs/d/files/big"])
+        until(lambda: source.status("out")["state"] == "active")
+
+
 #: Scopes, and beginnings of the paths that a proxy does not find. An empty path is all of them.
 _MISSING: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "all": ({}, ("",)),
