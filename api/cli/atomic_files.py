@@ -17,7 +17,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     Until then it has a name of its own in the same folder, so that several processes can write to one path: each
     replaces the file by a complete one. Raises: OSError.
     """
-    part_path = path.with_name(f"{path.name}.{token_hex(8)}.part")
+    part_path = path.with_name(f".annals-{token_hex(8)}.part")  # the name of the file may be as long as names can be
     try:
         with part_path.open("xb") as file:
             yield file

@@ -372,11 +372,13 @@ def _attribute_row(name: str, definition: Definition, compiled: CompiledDefiniti
 
 
 def _switches(definitions: Definitions, names: Iterable[str]) -> dict[str, dict[Hashable, Definitions]]:
-    """Sibling definitions by attribute and `switch_key`."""
+    """Sibling definitions by attribute and `switch_key`. Of several keys with one value, which stored models may have,
+    the first counts.
+    """
     return {
         name: {
             values.switch_key(definitions[name]["type"], key): branch["siblingattributes"]
-            for key, branch in definitions[name]["ifvalues"].items()
+            for key, branch in reversed(definitions[name]["ifvalues"].items())
         }
         for name in names
         if definitions[name].get("ifvalues")

@@ -70,7 +70,7 @@ class Visibility:
             return between(column, low, high)
         plural = type.partition(".")[0]
         ids = (id for name, id in self._split_places if matches(name, plural))
-        return _in_places(column, owner_expression(db, column, type, 1), ids, low, high, AFTER_SUBTREE)
+        return _in_places(db, column, owner_expression(db, column, type, 1), ids, low, high, AFTER_SUBTREE)
 
     def tree_keys(self, db: Database, column: str, low: str, high: str) -> SqlFragment:
         """The condition that a column of tree keys is between two of them, exclusive, and visible in a Group.
@@ -80,7 +80,7 @@ class Visibility:
         if self.places is None:
             return between(column, low, high)
         keys = (f"!{name}!{id}" for name, id in self._split_places)
-        return _in_places(column, group_key_expression(db, column), keys, low, high, '"')
+        return _in_places(db, column, group_key_expression(db, column), keys, low, high, '"')
 
     def history_keys(self, db: Database, column: str, low: str, high: str) -> SqlFragment:
         """The condition that a column of tree keys is from one (inclusive) to another, and its history is visible."""
@@ -125,22 +125,31 @@ class _PlaceKeys(NamedTuple):
     pattern: str | None
 
 
-def _in_places(column: str, group: str, keys: Iterable[str], low: str, high: str, after_subtree: str) -> SqlFragment:
+def _in_places(
+    db: Database, column: str, group: str, keys: Iterable[str], low: str, high: str, after_subtree: str
+) -> SqlFragment:
     """The condition that a key between two others is at a place. group: SQL for the key of its Group.
 
     keys: of Groups, maybe with wildcards. after_subtree: what sorts above a Group's subtree behind its key.
     """
-    places = [place for key in keys if (place := _keys_at(key, after_subtree)).low < high and place.high > low]
+    found = ((key, _keys_at(key, after_subtree)) for key in keys)
+    places = {key: place for key, place in found if place.low < high and place.high > low}
     if not places:
         return NEVER
-    start, end = max(low, min(place.low for place in places)), min(high, max(place.high for place in places))
+    start = max(low, min(place.low for place in places.values()))
+    end = min(high, max(place.high for place in places.values()))
     # `low` is exclusive; where a place begins is the key of a Group, which belongs to the place.
     bounds = SqlFragment(f"{column} {'>' if start == low else '>='} ? AND {column} < ?", (start, end))
     if len(places) == 1:
-        return and_(bounds, *_pattern_condition(group, places[0]))
-    # SQLite plans a look-up for each place, in a time that grows with their square.
-    compared = column if len(places) <= MAX_PLACES else f"({column} || '')"
-    return and_(bounds, or_(_place_condition(compared, group, place) for place in places))
+        return and_(bounds, *_pattern_condition(group, *places.values()))
+    if len(places) <= MAX_PLACES:
+        return and_(bounds, or_(_place_condition(column, group, place) for place in places.values()))
+    # SQLite plans a look-up for each place, in a time that grows with their square. So the Group of each row is looked
+    # up among those without a wildcard, and compared with the others.
+    named_groups = [key for key in places if WILDCARD not in key]
+    patterns = [place for key, place in places.items() if WILDCARD in key]
+    compared = (_place_condition(f"({column} || '')", group, place) for place in patterns)
+    return and_(bounds, or_([in_list(db, group, named_groups), *compared]))
 
 
 def _keys_at(key: str, after_subtree: str) -> _PlaceKeys:

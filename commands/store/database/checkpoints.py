@@ -51,8 +51,9 @@ class Checkpointer:
                 thread.join()
 
     def _run(self) -> None:
-        if self._file.has_changed():
-            return
+        while self._file.has_changed():  # until it is back
+            if self._stopped.wait(CHECKPOINT_SECONDS):
+                return
         connection = self._connect()
         try:
             while self._wake.wait() and not self._stopped.wait(CHECKPOINT_SECONDS):

@@ -102,6 +102,7 @@ def test_two_forms_of_forwarded_headers_have_to_agree(sqlite_url: str) -> None:
     ("proxy", "client", "status"),
     [
         ({"x-forwarded-host": "h", "x-forwarded-proto": "https"}, "host=h;proto=https", 200),
+        ({"x-forwarded-host": "h", "x-forwarded-prefix": "/registry"}, "host=h", 200),
         ({"x-forwarded-host": "evil.example"}, "for=7.7.7.7;host=localhost", 400),
         ({"x-forwarded-host": "evil.example"}, "for=7.7.7.7", 400),
         ({"x-forwarded-proto": "http"}, "for=7.7.7.7;proto=https", 400),

@@ -6,14 +6,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from annals.commands.store.database.checkpoints import Checkpointer
 from annals.commands.store.database.engine import open_engine, require_same_file
 from annals.commands.store.database.outages import describe_outage
-from annals.commands.store.database.store_file import StoreFileChanged
+from annals.commands.store.database.store_file import StoreFile, StoreFileChanged
 from annals.commands.store.log import Store
 from annals.domain.decisions.commands import CreateRegistry
 from annals.domain.decisions.decide import decide
@@ -118,6 +120,22 @@ def test_writes_go_on_when_the_file_is_back(store: Store, file: Path) -> None:
     moved.rename(file)
     touch(store)
     require_same_file(store.engine)
+
+
+def test_checkpoints_begin_when_the_file_is_back(store: Store, file: Path) -> None:
+    moved, has_begun = file.with_name("moved.db"), Event()
+
+    def connect() -> sqlite3.Connection:
+        has_begun.set()
+        return sqlite3.connect(file, isolation_level=None)
+
+    checkpointer = Checkpointer(connect, StoreFile(str(file)))
+    file.rename(moved)
+    checkpointer.request()
+    assert not has_begun.wait(0.2), "it would create a file"
+    moved.rename(file)
+    assert has_begun.wait(60)
+    checkpointer.stop()
 
 
 def test_a_closed_store_allows_another_file(store: Store, file: Path) -> None:

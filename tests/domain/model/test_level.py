@@ -11,6 +11,7 @@ import pytest
 
 from annals.domain.errors.problems import InvalidAttribute
 from annals.domain.model import Level, Model, compile_model
+from annals.domain.model.compiled_attributes import _switches
 from annals.domain.model.validation.values import nested_size_check
 from annals.domain.values.json_text import loads
 
@@ -99,6 +100,13 @@ def test_numbers_are_equal_by_their_value(allowed: str, given: str) -> None:
     whole = level.complete({**own, "e": other, "d": other, "c": "x"}, "/dirs/d/files/f")
     assert (whole["e"], whole["d"], whole["c"]) == (other, other, "x")
     assert level.complete(own, "/dirs/d/files/f")["e"] == other
+
+
+def test_the_first_of_equal_keys_counts() -> None:
+    # MOD-24: models that earlier versions have stored may have several keys of `ifvalues` for one number
+    branches: Any = {"1": {"siblingattributes": {"a": {}}}, "1.0": {"siblingattributes": {"b": {}}}}
+    switches = _switches({"n": {"type": "decimal", "ifvalues": branches}}, ["n"])
+    assert [*switches["n"].values()] == [{"a": {}}]
 
 
 def test_a_replacement_keeps_what_clients_cannot_set() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from annals.commands.store.log import Store
+from annals.domain.access.places import MAX_PLACES
 from annals.domain.access.roles import Caller, Role
 from annals.domain.values import xid as xids
 from annals.projections.database import drivers
@@ -59,10 +60,21 @@ def db(shared_store_url: str) -> Iterator[Database]:
         yield drivers.database_of(stack.enter_context(store.engine.connect()))
 
 
+@pytest.fixture(params=[MAX_PLACES, 0], ids=["few places", "many places"])
+def max_places(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Also the conditions that are made for more places than this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("annals.projections.entities.visibility.MAX_PLACES", request.param)
+        yield
+
+
+@pytest.mark.usefixtures("max_places")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(visibility=_visibilities, entities=_entities, path=_paths)
 @example(Visibility(frozenset({"/a/a*"})), ["/a/a", "/a/ab", "/a/b", "/ab/a"], "/")
 @example(Visibility(frozenset({"/*/a_b"})), ["/a/a_b", "/a/aab", "/a/b/files/a_b"], "/")
 @example(Visibility(frozenset({"/a/*b*a", "/a/*b*"})), ["/a/aba", "/a/ab", "/a/a/files/aba"], "/a")
+@example(Visibility(frozenset({"/a/b", "/a/a*"})), ["/a/b", "/a/b/files/x", "/a/bb", "/a/ab"], "/")
 def test_conditions_and_function_agree(db: Database, visibility: Visibility, entities: list[str], path: str) -> None:
     # ACC-71: one predicate, as SQL for queries and as a function for streams
     low, high = xids.subtree(path)
