@@ -17,6 +17,7 @@ from annals.api.cli.outcome import ExitCode, Interrupted, InvalidInput, StoreErr
 from annals.api.cli.setup.settings_classes import variable_of_error
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.database.migrations import UnusableSchema
+from annals.commands.store.database.postgresql_requirements import UnusableDatabase
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.errors.http_errors import ArchiveUnavailable
 from annals.domain.errors.problems import Problem
@@ -50,6 +51,7 @@ _ERRORS: Final[tuple[tuple[type[Exception], ExitCode, Callable[[Any], str]], ...
     (ValidationError, ExitCode.USAGE, _settings_line),
     (NoSuchModuleError, ExitCode.USAGE, str),
     (StoreError, ExitCode.STORE, str),
+    (UnusableDatabase, ExitCode.STORE, str),
     (UnusableSchema, ExitCode.STORE, lambda error: f"{error}."),
     (DBAPIError, ExitCode.STORE, _store_line),
     (sqlite3.Error, ExitCode.STORE, _store_line),

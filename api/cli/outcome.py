@@ -51,6 +51,11 @@ class StoreError(Exception):
     """The store is missing, unreachable or damaged; the message says which and what to do."""
 
 
+def findings_text(count: int) -> str:
+    """`1 finding` or `2 findings`."""
+    return f"{count} finding{'' if count == 1 else 's'}"
+
+
 def problem_line(problem: Problem) -> str:
     """What was refused and by which rule: `/dirs/d1: Attribute ... (invalid_attribute)`."""
     subject = problem.subject or ""

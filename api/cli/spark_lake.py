@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Event
@@ -43,6 +43,8 @@ def append_lake(
 ) -> None:
     """Brings the tables up to the end of the log; again and again with `follow`, an event that ends it and seconds.
 
+    The event ends it after the table that it works on.
+
     Raises: UsageError, InvalidInput, StoreError.
     """
     with _open_lake(place, location) as lake, reported_tasks(lake.spark, report):
@@ -52,7 +54,7 @@ def append_lake(
         position = -1
         while True:
             try:
-                result = _append_once(lake, source, location, names)
+                result = _append_once(lake, source, location, names, follow[0].is_set if follow else lambda: False)
                 if result.position != position:
                     typer.echo(f"position {result.position}, {result.events} new events")
                 position = result.position
@@ -64,13 +66,15 @@ def append_lake(
                 return
 
 
-def _append_once(lake: Lake, source: LogSource, location: LogLocation, names: Collection[str]) -> AppendReport:
+def _append_once(
+    lake: Lake, source: LogSource, location: LogLocation, names: Collection[str], is_stopped: Callable[[], bool]
+) -> AppendReport:
     from annals.spark_projections.lake.append import append
     from annals.spark_projections.lake.observations import observe
     from annals.spark_projections.verify_log import UnverifiedLog
 
     try:
-        result = append(lake, source, names)
+        result = append(lake, source, names, is_stopped=is_stopped)
     except UnverifiedLog as error:
         raise StoreError(f"{error}. Nothing was added; {REMEDIES[location.source]}.") from error
     if location.source == "annals":
@@ -108,8 +112,12 @@ def optimize_lake(place: LakePlace, keep_hours: float, report: ReportProgress) -
 def _open_lake(place: LakePlace, location: LogLocation | None = None) -> Iterator[Lake]:
     with open_session(location, _CONNECTORS[place.format]) as spark:
         from annals.spark_projections.lake.append import Lake
+        from annals.spark_projections.lake.formats.contract import NoTables
 
-        yield Lake(spark, place.format, place.uri)
+        try:
+            yield Lake(spark, place.format, place.uri)
+        except NoTables as error:
+            raise StoreError(f"{error}.") from error
 
 
 def _names(tables: Sequence[str]) -> tuple[str, ...]:

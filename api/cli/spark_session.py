@@ -6,13 +6,15 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from sqlalchemy import make_url
 
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import ReportProgress
+from annals.api.cli.spark_interrupts import interruptible_jobs, own_interrupts
 from annals.api.cli.spark_progress import reported_tasks
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 
@@ -38,6 +40,8 @@ REMEDIES: Final = {
     "kafka": "annals publish can write the topic again under another --prefix",
     "annals": "annals log verify checks the store of that registry",
 }
+#: The folder for tables without a place, which Spark makes in the current folder even if there are none.
+_WAREHOUSE: Final = "spark-warehouse"
 #: The last line of a Python traceback of this project.
 _OWN_ERROR: Final = re.compile(r"^annals\.[\w.]+: (.+)$", re.MULTILINE)
 
@@ -87,8 +91,8 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
     """A Spark session that can read a log at a location. A session that existed before stays open.
 
     connectors: further ones that the session needs.
-
-    Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark.
+    Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark; StoreError for
+    segments that are missing or unreadable; Interrupted.
     """
     if location is not None:
         required_location(location)  # reports a missing option before the slow start of Spark
@@ -97,6 +101,8 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
+        from annals.projections.segments.folder import NoSegments
+        from annals.projections.segments.manifest import UnreadableManifestEntry
         from annals.spark_projections.jars import MissingJars
         from annals.spark_projections.java import MissingJava
         from annals.spark_projections.session import session
@@ -105,19 +111,25 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         raise UsageError(f"this needs Spark ({error.name} is missing); install it with: {command}") from None
     has_session = SparkSession.getActiveSession() is not None
     try:
-        spark = session(connectors=(*(_CONNECTORS[location.source] if location else ()), *connectors))
+        with own_interrupts():
+            spark = session(connectors=(*(_CONNECTORS[location.source] if location else ()), *connectors))
     except (MissingJava, MissingJars) as error:
         raise UsageError(f"{error}.") from None
     # The verb reports each error once, so Spark's own log is off.
     spark.sparkContext.setLogLevel("OFF")
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     try:
-        yield spark
+        with interruptible_jobs(spark):
+            yield spark
+    except (NoSegments, UnreadableManifestEntry) as error:
+        raise StoreError(f"{error}.") from error
     except (PySparkException, OSError, ValueError) as error:
         raise InvalidInput(_error_line(error)) from error
     finally:
         if not has_session:
             spark.stop()
+            with suppress(OSError):  # missing, or in use
+                Path(_WAREHOUSE).rmdir()
 
 
 def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:

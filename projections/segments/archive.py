@@ -50,7 +50,7 @@ class ArchiveStatus(NamedTuple):
 
 
 class ArchiveSummary(NamedTuple):
-    """What was archived: the number of new segments, the number of states that left the database, the last position."""
+    """The number of new segments, the number of states that left the database, and the last position of the archive."""
 
     segments: int
     states: int
@@ -93,7 +93,7 @@ def archive_log(
         append_segments(url, folder, size, start_step("wrote"), until)
         new_segments = _record_new_segments(store, status, folder, place, until, start_step("verified"))
     states = move_states.archive_states(store, until, start_step("archived"))
-    return ArchiveSummary(new_segments, states, until)
+    return ArchiveSummary(new_segments, states, archive_status(store).last)
 
 
 def unarchive_log(store: Store, start_step: StartStep) -> int:

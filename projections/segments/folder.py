@@ -32,6 +32,10 @@ _CONCURRENT_READS: Final = 16
 _COPY_BYTES: Final = 1 << 20
 
 
+class NoSegments(Exception):
+    """A folder that was to be read has no segments, or does not exist."""
+
+
 class ConcurrentWriteError(Exception):
     """Another process has written the same segments meanwhile."""
 
@@ -163,6 +167,17 @@ def open_folder(uri: str) -> SegmentFolder:
     return SegmentFolder(
         filesystem, root, split_uri._replace(netloc=split_uri.netloc.rpartition("@")[2], query="").geturl()
     )
+
+
+def open_written_folder(uri: str) -> SegmentFolder:
+    """The folder at a path or a URI, for reading: the copy of a log, and no empty log where the copy is missing.
+
+    Raises: NoSegments; errors of `open_folder` and of listing it.
+    """
+    folder = open_folder(uri)
+    if not folder.list_ranges():
+        raise NoSegments(f"there are no segments at {folder.name}")
+    return folder
 
 
 def _sync_names(file: Path, root: Path) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats import FormatName, stored_table
-from annals.spark_projections.lake.formats.contract import LakeError, ReportStep, StoredTable
+from annals.spark_projections.lake.formats.contract import LakeError, NoTables, ReportStep, StoredTable
 from annals.spark_projections.lake.rows import IN_FILE_ORDER, REMOVED, ROWS, LogPart, document_hashes
 from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.source import LogSource
@@ -41,6 +41,13 @@ class Lake:
     def table(self, name: str) -> StoredTable:
         """A table, which need not exist yet."""
         return stored_table(self.spark, self.format, self._root, ALL_TABLES[name])
+
+    def existing_tables(self) -> list[str]:
+        """The names of the tables that exist. Raises: NoTables where there is none."""
+        names = [name for name in ALL_TABLES if self.table(name).position()]
+        if not names:
+            raise NoTables(f"there are no tables of the format {self.format} at {self.uri}")
+        return names
 
     def writer_lock(self) -> AbstractContextManager[None]:
         """See `writer_lock.writer_lock`."""
@@ -72,7 +79,7 @@ class Lake:
 
 
 class AppendReport(NamedTuple):
-    """What a run has done. position: of all tables. events: that the log had more than before."""
+    """What a run has done. position: of the table `log`. events: that the log had more than before."""
 
     position: int
     events: int
@@ -83,10 +90,11 @@ def append(
     source: LogSource,
     names: Collection[str] = tuple(TABLES),
     report_step: ReportStep = lambda step: None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> AppendReport:
     """Brings the log, and the tables of some names, up to the end of a source.
 
-    report_step: called after each step.
+    report_step: called after each step. is_stopped: called before each table; the next run makes those that are left.
     Raises: UnverifiedLog for events that do not continue the log of the lake; LakeError.
     """
     before = lake.head()
@@ -95,7 +103,7 @@ def append(
     with lake.writer_lock():
         end = _append_log(lake, new, source.is_stable, before, report_step)
         for name in TABLES:
-            if name in names and name != LOG:
+            if name in names and name != LOG and not is_stopped():
                 _append_table(lake, name, source, end, report_step)
     return AppendReport(end, end - before.position)
 

@@ -22,12 +22,13 @@ def optimize(
     """Sorts and merges the files of tables, and removes those that nobody has needed for some hours.
 
     No row and no position changes. keep_hours: a reader that began before may miss its files.
-    Raises: LakeError for a negative time.
+    Raises: NoTables; LakeError for a negative time.
     """
     if keep_hours < 0:
         raise LakeError("--keep-hours must not be negative")
+    existing_tables = lake.existing_tables()  # first, because the lock makes the folder
     with lake.writer_lock():
-        for name in ALL_TABLES:
+        for name in existing_tables:
             if name in names:
                 lake.table(name).optimize(keep_hours)
                 report_step(f"{name}: optimized")

@@ -56,9 +56,10 @@ def verify(lake: Lake, anchors: ChainAnchors | None = None) -> LakeReport:
     """The results of all tables that exist.
 
     anchors: hashes of other copies of the log; see `verify_log`.
+    Raises: NoTables.
     """
+    names = [name for name in lake.existing_tables() if name in TABLES and name != LOG]
     head, log_report = _verify_log(lake, anchors)
-    names = [name for name in TABLES if name != LOG and lake.table(name).position()]
     state = state_hash(lake.table(_ENTITIES).read()) if _ENTITIES in names else b""
     with sized_shuffles(lake.spark, head.position), ThreadPoolExecutor(_CONCURRENT) as pool:
         reports = pool.map(lambda name: _verify_table(lake, name, state), names)

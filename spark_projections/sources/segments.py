@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from annals.projections.segments.folder import open_folder
+from annals.projections.segments.folder import open_written_folder
 from annals.projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
 from annals.projections.segments.verify_files import compare_files, verify_manifest
 from annals.spark_projections.hadoop_paths import spark_uri
@@ -23,9 +23,9 @@ def read(spark: SparkSession, folder: str, after: int = 0) -> DataFrame:
 
     folder: a path or a URI that this process and Spark's workers can access. Files without an entry in the manifest are
     ignored: a killed writer may have left them, and another one may have written the same events again.
-    Raises: ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
+    Raises: NoSegments; ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
     """
-    segments = open_folder(folder)
+    segments = open_written_folder(folder)
     ranges = [range for range in segments.ranges() if range.last > after]
     log = _read_entries(spark, folder, [*segments.entries(ranges)])
     return log.where(f.col("position") > after) if after else log
@@ -36,9 +36,10 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
 
     `verify_log.verify_log`, which a rebuild calls, verifies the events' hashes. This function checks that each segment
     ends with the hashes of its manifest entry. Spark's tasks read all bytes of all event files once.
-    Raises: UnverifiedLog; ValueError for a URI without a filesystem, OSError for a folder that cannot be listed.
+    Raises: UnverifiedLog; NoSegments; ValueError for a URI without a filesystem, OSError for a folder that cannot be
+    listed.
     """
-    segments = open_folder(folder)
+    segments = open_written_folder(folder)
     ranges = segments.ranges()
     try:
         entries = [*segments.entries(ranges)]

@@ -59,13 +59,21 @@ def test_the_same_in_python(spark: SparkSession, registry: ServedLog, capsys: py
     assert re.search(r"\| +schemagroups\| +[1-9]", capsys.readouterr().out)
 
 
-def test_what_is_refused(spark: SparkSession, annals: Annals, tmp_path: Path) -> None:
-    nowhere = ("--from", "http://127.0.0.1:9")
-    empty = ("--from", str(tmp_path / "empty"))
+@pytest.fixture
+def written(registry: ServedLog, tmp_path: Path) -> str:
+    """A folder with segments."""
+    folder = str(tmp_path / "written")
+    append_segments(registry.database, open_folder(folder))
+    return folder
+
+
+def test_what_is_refused(spark: SparkSession, annals: Annals, written: str) -> None:
+    nowhere, segments = ("--from", "http://127.0.0.1:9"), ("--from", written)
     for arguments, code, message in [
         ((QUERY, *nowhere), 1, "the registry cannot be read"),
-        (("SELECT nothing FROM events", *empty), 1, "UNRESOLVED_COLUMN"),
-        (("SELEC", *empty), 1, "PARSE_SYNTAX_ERROR"),
+        ((QUERY, "--from", "none"), 3, "there are no segments at none"),
+        (("SELECT nothing FROM events", *segments), 1, "UNRESOLVED_COLUMN"),
+        (("SELEC", *segments), 1, "PARSE_SYNTAX_ERROR"),
         (("SELECT 1", "--from", "sqlite:///annals.db"), 2, "--from"),
         (("SELECT 1",), 2, "--from"),
     ]:
@@ -74,7 +82,9 @@ def test_what_is_refused(spark: SparkSession, annals: Annals, tmp_path: Path) ->
         assert message in ended.err and ended.err.count("\n") == 1, ended.err
 
 
-def test_a_prompt(spark: SparkSession, annals: Annals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_prompt(
+    spark: SparkSession, annals: Annals, monkeypatch: pytest.MonkeyPatch, registry: ServedLog, written: str
+) -> None:
     typed = iter(["print(spark.sql('SELECT * FROM events').count(), log.count())"])
 
     def line(_: str) -> str:
@@ -84,6 +94,6 @@ def test_a_prompt(spark: SparkSession, annals: Annals, monkeypatch: pytest.Monke
             raise EOFError from None
 
     monkeypatch.setattr("builtins.input", line)
-    ended = annals("spark", "shell", "--from", str(tmp_path / "empty"))
-    assert (ended.code, ended.out.strip()) == (0, "0 0"), ended.err
+    ended, events = annals("spark", "shell", "--from", written), len(registry.rows())
+    assert (ended.code, ended.out.strip()) == (0, f"{events} {events}"), ended.err
     assert "deprecations" in ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Annotated, Final, Literal
 
 import typer
@@ -77,15 +78,17 @@ def append(
         else parse_location(source or settings.database, bearer_token(token, source))
     )
     place = LakePlace(format, to, tuple(tables or ()))
-    with stop_event() as stop, work_progress() as work:
-        append_lake(place, location, work.step("computed", "Spark tasks"), (stop, seconds) if follow else None)
+    # Without --follow there is nothing to go on with, so a signal ends the process at once.
+    with stop_event() if follow else nullcontext() as stop, work_progress() as work:
+        append_lake(place, location, work.step("computed", "Spark tasks"), (stop, seconds) if stop else None)
 
 
 @lake.command()
 def verify(to: To, format: Format = "delta", head: Head = None) -> None:
     """Prove that the tables are what the log says: its chain of hashes, the state hash, and each row.
 
-    Prints name, position, number of rows and result of each table. Exit code 3 means that a table differs.
+    Prints name, position, number of rows and result of each table. Exit code 3 means that a table differs, or
+    that there is none.
 
     Example: annals lake verify --to s3a://lake/registry --format iceberg
     """

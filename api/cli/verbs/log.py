@@ -11,7 +11,7 @@ import typer
 
 from annals.api.cli.lazy_verbs import Verb, lazy_group
 from annals.api.cli.options import MAX_INTEGER, Database, load_settings, require_store
-from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.api.cli.outcome import InvalidInput, StoreError, findings_text
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_json
 from annals.api.cli.tables import print_rows as show_lines
 
@@ -138,7 +138,7 @@ def verify(database: Database = None) -> None:
         show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
             remedy = _remedy(len(archived.failures), len(log_findings))
-            raise StoreError(f"{len(findings)} findings; {remedy}.")
+            raise StoreError(f"{findings_text(len(findings))}; {remedy}.")
         log_end = store.log_end()
     typer.echo(f"{log_end.position} events, no findings. chain {log_end.chain.hex()} state {log_end.state.hex()}")
 

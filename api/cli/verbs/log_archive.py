@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annals.api.cli.options import MAX_COUNT, Database, load_settings, require_store
-from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError, findings_text
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.verbs.segments import require_segments, segment_errors
 from annals.commands.store.log import Store
@@ -132,7 +132,8 @@ def _open(database: str | None) -> Iterator[tuple[Store, str]]:
             except UnverifiedSegments as error:
                 first = error.findings[0]
                 raise StoreError(
-                    f"{error}, the first at position {first.position}: {first.text}. The database keeps everything."
+                    f"{findings_text(len(error.findings))}, the first at position {first.position}: {first.text}."
+                    " The database keeps everything."
                 ) from error
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from annals.api.cli.options import MAX_COUNT, Database, load_console_settings, load_settings, require_store
-from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError, findings_text
 from annals.api.cli.progress import work_progress
 from annals.api.cli.tables import Column, print_rows
 
@@ -49,7 +49,8 @@ _SEGMENT_COLUMNS: Final = (
     Column(),
 )
 _FINDING_COLUMNS: Final = (Column(style="red"),)
-_REMEDY: Final = (
+_OTHER_LOG_REMEDY: Final = "each log needs a folder of its own."
+_DAMAGE_REMEDY: Final = (
     "remove what is damaged, and its entries in manifest/; annals segments write writes them again. In an archive,"
     " restore them from a backup instead: the database no longer has them."
 )
@@ -83,7 +84,7 @@ def write(
 @segments.command(name="list")
 def list_(folder: FolderOption = None, as_json: AsJson = False) -> None:
     """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
-    with _open_folder(folder) as segment_folder:
+    with _open_folder(folder, is_written=True) as segment_folder:
         for entry in segment_folder.entries(segment_folder.ranges()):
             if as_json:
                 typer.echo(entry.model_dump_json())
@@ -101,39 +102,42 @@ def verify(folder: FolderOption = None, database: Database = None) -> None:
     """Verify the segments from their files alone: hashes of files and documents, the chain, every position.
 
     Prints each finding with its position. With --database, the command also compares them with that store. Exit code 0
-    means no findings, 3 means that the segments are damaged or belong to another log.
+    means no findings, 3 means that there are no segments, or damaged ones, or those of another log.
 
     Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
     """
     settings = require_store(load_settings(database=database)) if database else None
-    with _open_folder(folder) as segment_folder:
+    with _open_folder(folder, is_written=True) as segment_folder:
         from annals.projections.segments.verify import compare_with_store
         from annals.projections.segments.verify import verify_segments as walk
 
         with work_progress() as work:
-            findings = [
-                *walk(segment_folder, work.step("verified", "events")),
-                *(compare_with_store(segment_folder, settings.database) if settings else ()),
-            ]
+            damages = [*walk(segment_folder, work.step("verified", "events"))]
+            findings = [*damages, *(compare_with_store(segment_folder, settings.database) if settings else ())]
         print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
-            raise StoreError(f"{len(findings)} findings; {_REMEDY}")
-        ranges = segment_folder.ranges()
-        last_entry = segment_folder.entry(ranges[-1]) if ranges else None
-    last, chain = (last_entry.last, last_entry.chain) if last_entry else (0, bytes(32).hex())
-    typer.echo(f"{last} events, no findings. chain {chain}")
+            # Intact segments with another log are good ones of another registry, which must stay.
+            remedy = _DAMAGE_REMEDY if damages else _OTHER_LOG_REMEDY
+            raise StoreError(f"{findings_text(len(findings))}; {remedy}")
+        last_entry = segment_folder.entry(segment_folder.ranges()[-1])
+    typer.echo(f"{last_entry.last} events, no findings. chain {last_entry.chain}")
 
 
 @contextmanager
-def _open_folder(option: str | None) -> Iterator[SegmentFolder]:
-    """The folder of the option or of the settings, with its errors turned into errors of the command line."""
+def _open_folder(option: str | None, is_written: bool = False) -> Iterator[SegmentFolder]:
+    """The folder of the option or of the settings, with its errors turned into errors of the command line.
+
+    is_written: whether it must have segments.
+    """
     require_segments()
-    from annals.projections.segments.folder import open_folder
+    from annals.projections.segments.folder import NoSegments, open_folder, open_written_folder
 
     if (uri := option or load_console_settings().segments) is None:
         raise UsageError("--folder or ANNALS_SEGMENTS is needed: the folder of the segments.")
     try:
-        folder = open_folder(uri)
+        folder = open_written_folder(uri) if is_written else open_folder(uri)
+    except NoSegments as error:
+        raise StoreError(f"{error}.") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"this cannot be a folder of segments: {_first_line(error)}.") from None
     with segment_errors(folder.name):
@@ -160,7 +164,7 @@ def segment_errors(folder: str) -> Iterator[None]:
     try:
         yield
     except SegmentsMismatch as error:
-        raise InvalidInput(f"{error}. Each log needs a folder of its own.") from error
+        raise InvalidInput(f"{error}; {_OTHER_LOG_REMEDY}") from error
     except ConcurrentWriteError as error:
         raise InvalidInput(f"another process has written {error} meanwhile; start again to go on.") from error
     except UnreadableManifestEntry as error:

@@ -22,6 +22,10 @@ class LakeError(ValueError):
     """The lake and the command do not fit; the message says why, and what to do."""
 
 
+class NoTables(LakeError):
+    """A lake that was to be read has no tables, or does not exist."""
+
+
 class LakeBusy(LakeError):
     """Another process writes to the lake; a later try may succeed."""
 

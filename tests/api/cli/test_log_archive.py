@@ -35,6 +35,8 @@ def test_a_log_is_archived_read_and_brought_back(
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("1 new segments; ") and done.out.endswith(f"positions 1 to 17 are in {tmp_path}/old\n")
     printed = annals("log", "archive").out
+    shorter = annals("log", "archive", "--before", "10").out
+    assert shorter.startswith("0 new segments; ") and shorter.endswith(f"positions 1 to 17 are in {tmp_path}/old\n")
     assert printed.startswith("1 segments, ") and printed.endswith(f"positions 1 to 17, {tmp_path}/old\n")
     assert annals("log", "history", "/dirs/d", "--json").out == before
     assert annals("log", "verify").code == 0

@@ -93,10 +93,12 @@ def test_a_folder_of_another_registry_is_refused(store: Registry, annals: Annals
     assert ended == (
         1,
         "",
-        f"annals: out has another log than this store: they differ between the positions 1 and {last}. "
-        "Each log needs a folder of its own.\n",
+        f"annals: out has another log than this store: they differ between the positions 1 and {last}; "
+        "each log needs a folder of its own.\n",
     )
-    assert annals("segments", "verify", "--folder", "out", "--database", url).code == 3
+    verified = annals("segments", "verify", "--folder", "out", "--database", url)
+    # nothing is damaged, so the advice must not be to remove anything
+    assert (verified.code, verified.err) == (3, "annals: 1 finding; each log needs a folder of its own.\n")
 
 
 #: The arguments, the exit code, and the beginning of the line on stderr.
@@ -104,6 +106,8 @@ MISUSES = {
     "no filesystem": (["write", "--folder", "gopher://host/out"], 2, "annals: this cannot be a folder of segments: "),
     "no folder": (["write", "--folder", "annals.db"], 2, "annals: annals.db cannot be read or written: "),
     "no store": (["write", "--folder", "out", "--database", "sqlite:///none.db"], 3, "annals: there is no store at "),
+    "nothing to verify": (["verify", "--folder", "none"], 3, "annals: there are no segments at none.\n"),
+    "nothing to list": (["list", "--folder", "none"], 3, "annals: there are no segments at none.\n"),
     "a newer form": (["list", "--folder", "newer"], 3, "annals: newer: manifest/"),
 }
 

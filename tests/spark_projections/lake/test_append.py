@@ -61,6 +61,14 @@ def test_each_point_at_which_a_writer_ends(
     check_lake(lake, example_log)
 
 
+def test_a_writer_that_is_stopped_completes_its_table(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path
+) -> None:
+    lake = new_lake("parquet", tmp_path)
+    append(lake, example_log.source(), is_stopped=lambda: lake.table("interactions").position() > 0)
+    assert lake.existing_tables() == ["log", "documents", "interactions"]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_write_that_fails_changes_nothing(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     # files may have been written by then; no reader sees them

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
 
+from annals.api.cli.outcome import ExitCode
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.write import append_segments
 from annals.spark_projections.lake import Lake, LakeBusy, append
@@ -30,6 +32,7 @@ from tests.spark_projections.lake.conftest import NewLake
 from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, each_format, plain
 from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
 from tests.support.console import Annals, annals, folder, logs
+from tests.support.faulty_proxy import Answer, faulty_proxy
 from tests.support.polling import until
 from tests.support.receivers import Receiver, serve_receiver
 from tests.support.serving import environment
@@ -109,6 +112,9 @@ def test_a_registry_becomes_a_lake(
         (("append", "--from", "sqlite:///annals.db"), 2, "cannot read a SQLite file"),
         (("append", "--from", "http://127.0.0.1:9", "--table", "entity"), 2, "--table entity is not one of log, "),
         (("append", "--from", "http://127.0.0.1:9"), 1, "the registry cannot be read"),
+        (("append", "--from", "none"), 3, "there are no segments at none"),
+        (("verify",), 3, "there are no tables of the format parquet at lake"),
+        (("optimize",), 3, "there are no tables of the format parquet at lake"),
         (("verify", "--head", "7:x"), 2, "--head is POSITION:HASH"),
         (("optimize", "--keep-hours", "-1"), 2, "--keep-hours"),
     ],
@@ -195,7 +201,16 @@ def start(home: Path, format: str, *options: str) -> subprocess.Popen[str]:
         ANNALS_SPARK_MASTER="local[2]", ANNALS_SPARK_MEMORY="700m", ANNALS_SPARK_CONF=json.dumps(_CONF)
     ) | {"SPARK_SUBMIT_OPTS": java_options()}
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=home, env=env, text=True, start_new_session=True, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(
+        command,
+        cwd=home,
+        env=env,
+        text=True,
+        start_new_session=True,
+        stdout=pipe,
+        stderr=pipe,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a script's background process ignores it
+    )
 
 
 @pytest.mark.long
@@ -261,6 +276,36 @@ def test_it_follows_until_it_is_stopped(spark: SparkSession, growing: ServedLog,
     assert process.returncode == 0 and f"position {end}, " in out, err
     assert "another process writes to" in err and "trying again" in err
     assert not any(table.finding for table in verify(lake).tables)
+
+
+def test_a_signal_ends_it_while_spark_works(spark: SparkSession, tmp_path: Path) -> None:
+    # docs/reference: "you can stop or kill the command at any time"; Ctrl-C ends a verb with exit code 130 and one line
+    waiting, release = set[str](), Event()
+
+    def hold_log(_: str, path: str) -> Answer:
+        if "/-/log/head" in path:
+            head = {"position": 0 if path.endswith("asof=0") else 1, "chain": "0" * 64}
+            return Answer(200, {}, json.dumps(head).encode())
+        waiting.add(path.partition("/-/")[0])
+        release.wait()
+        return Answer(503)
+
+    codes = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: -signal.SIGTERM}
+    with faulty_proxy("", hold_log) as proxy, ExitStack() as processes:
+        processes.callback(release.set)
+        started = {}
+        for number in codes:
+            (home := tmp_path / number.name).mkdir()
+            started[number] = start(home, "parquet", "--from", f"{proxy.url}/{number}")
+            processes.callback(started[number].kill)
+        until(lambda: len(waiting) == len(codes), 600)
+        for number, process in started.items():
+            process.send_signal(number)
+        errors = {number: process.communicate(timeout=300)[1] for number, process in started.items()}
+    assert {number: process.returncode for number, process in started.items()} == codes, errors
+    assert errors[signal.SIGINT].endswith("\nannals: stopped by Ctrl-C before the work was done.\n"), errors
+    assert "Traceback" not in errors[signal.SIGINT], errors
+    assert not (tmp_path / "SIGINT" / "spark-warehouse").exists()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from zstandard import FRAME_HEADER
 
 from annals.commands.store.log import Store
 from annals.projections.segments.archive import archive_status
-from annals.projections.segments.folder import open_folder
+from annals.projections.segments.folder import NoSegments, open_folder
 from annals.projections.segments.write import SegmentSize, append_segments
 from annals.spark_projections.log_schema import LOG_SCHEMA, fill_later_columns
 from annals.spark_projections.sources import postgres, segments
@@ -24,7 +24,8 @@ from tests.support.archives import archive_until
 def test_segments_are_the_log(spark: SparkSession, registry: ServedLog, tmp_path: Path) -> None:
     # EV-79: each event once, whole interactions, nothing from files that are not in the manifest
     folder = tmp_path / "se gments"
-    assert collect_rows(segments.read(spark, str(folder))) == []
+    with pytest.raises(NoSegments, match="there are no segments at "):
+        segments.read(spark, str(folder))
     written = append_segments(registry.database, open_folder(str(folder)), SegmentSize(events=20))
     stray = next((folder / "log").glob("*.parquet"))
     stray.with_stem(f"{stray.stem[:-1]}x").write_bytes(stray.read_bytes())
