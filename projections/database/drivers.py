@@ -120,10 +120,12 @@ class SqliteDatabase:
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._connection.execute(sql, values)
 
-    def in_list(self, column: str) -> str:
+    @staticmethod
+    def in_list(column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def list_parameter(self, values: Iterable[str | int]) -> Any:
+    @staticmethod
+    def list_parameter(values: Iterable[str | int]) -> Any:
         return dumps(list(values)).decode()
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:
@@ -187,10 +189,12 @@ class PostgresDatabase:
             cursor.itersize = FETCH_ROWS
             yield from cursor.execute(_psycopg_sql(sql), values)
 
-    def in_list(self, column: str) -> str:
+    @staticmethod
+    def in_list(column: str) -> str:
         return f"{column} = ANY(?)"
 
-    def list_parameter(self, values: Iterable[str | int]) -> Any:
+    @staticmethod
+    def list_parameter(values: Iterable[str | int]) -> Any:
         return binary_arrays.encode_list(list(values))
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None:

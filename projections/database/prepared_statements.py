@@ -36,7 +36,7 @@ class PreparedStatements:
         libpq_connection, parameters = self._connection.pgconn, [str(value).encode() for value in values]
         if any(b"\0" in parameter for parameter in parameters):
             raise psycopg.DataError("a text has the character NUL")  # libpq would end the text there
-        result = libpq_connection.exec_prepared(self._prepare(sql), parameters, result_format=Format.BINARY)
+        result = libpq_connection.exec_prepared(self.prepare(sql), parameters, result_format=Format.BINARY)
         _raise_error(result, libpq_connection)
         if not result.ntuples:
             return None
@@ -51,7 +51,7 @@ class PreparedStatements:
         libpq_connection, transformer = self._connection.pgconn, Transformer(self._connection)
         is_complete = False
         try:
-            libpq_connection.send_query_prepared(self._prepare(sql), [str(value).encode() for value in values])
+            libpq_connection.send_query_prepared(self.prepare(sql), [str(value).encode() for value in values])
             _flush(libpq_connection)
             if capabilities.has_stream_chunked():
                 libpq_connection.set_chunked_rows_mode(CHUNK_ROWS)
@@ -68,7 +68,7 @@ class PreparedStatements:
     def send(self, sql: str, values: Sequence[str | int]) -> None:
         """Sends a query whose rows `receive` returns. Run no other query in between. Raises: psycopg.Error."""
         parameters = [str(value).encode() for value in values]
-        self._connection.pgconn.send_query_prepared(self._prepare(sql), parameters, result_format=Format.BINARY)
+        self._connection.pgconn.send_query_prepared(self.prepare(sql), parameters, result_format=Format.BINARY)
         _flush(self._connection.pgconn)
 
     def receive(self) -> list[Any] | None:
@@ -88,7 +88,8 @@ class PreparedStatements:
             self._received_rows += self._transformer.load_rows(0, result.ntuples, tuple)
         return None
 
-    def _prepare(self, sql: str) -> bytes:
+    def prepare(self, sql: str) -> bytes:
+        """The name of a query in the server, prepared if it is new. Raises: psycopg.Error."""
         if sql not in self._names:
             name = f"annals_{len(self._names)}"
             parts = sql.split("?")

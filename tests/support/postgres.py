@@ -116,7 +116,7 @@ def _start(folder: Path, settings: Sequence[str]) -> str:
     # Not inside `folder`, which belongs to the user who runs the tests: PostgreSQL refuses to run as root.
     home = Path(tempfile.mkdtemp(prefix="annals-postgres-"))
     (folder / "postgres.home").write_text(str(home))
-    if as_user := _unprivileged():
+    if as_user := unprivileged():
         shutil.chown(home, as_user)
     data, port = home / "data", free_port()
     given = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={home}", *settings)
@@ -139,13 +139,13 @@ def _run(program: str, *arguments: str | Path, home: Path) -> None:
     command = [binaries() / program, *arguments]
     with (home / f"{program}.out").open("a+") as output:
         # To a file: the server keeps inherited descriptors open, so a pipe would never end.
-        done = subprocess.run(command, cwd=home, user=_unprivileged(), stdout=output, stderr=output, check=False)
+        done = subprocess.run(command, cwd=home, user=unprivileged(), stdout=output, stderr=output, check=False)
         output.seek(0)
         if done.returncode:
             raise NoPostgres(f"{HOW_TO_GET_ONE} ({program} said: {output.read().strip()})")
 
 
-def _unprivileged() -> str | None:
+def unprivileged() -> str | None:
     """The account that runs the server if root runs the tests."""
     if os.geteuid() != 0:
         return None

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, make_url
 
 from tests.support.postgres import SHORT_LIVED, NoPostgres, shared_server
 
@@ -54,6 +54,18 @@ def schema_of(server: str) -> Iterator[str]:
             yield f"{server}?options=-csearch_path%3D{schema}"
         finally:
             _drop(connection, schema)
+
+
+@contextmanager
+def database_of(server: str, options: str = "") -> Iterator[str]:
+    """The URL of a new, empty database. options: of CREATE DATABASE."""
+    name = f"t{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} {options}".encode())
+        try:
+            yield make_url(server).set(database=name).render_as_string(hide_password=False)
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def _drop(connection: psycopg.Connection, schema: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
+from annals.commands.store.database.postgresql_requirements import require_usable
 from annals.commands.store.database.store_file import StoreFile
 from annals.commands.store.database.write_turns import WriteTurns
 
@@ -48,6 +49,17 @@ _IN_TRANSACTION: Final = 2
 _AFTER_COMMIT: Final = "annals_after_commit"
 #: Execution option of the engine of a SQLite file: its `StoreFile`.
 _FILE: Final = "annals_file"
+_POSTGRESQL_OPTIONS: Final = {
+    # A server that accepts connections and then says nothing would keep requests waiting for minutes.
+    "connect_timeout": 10,
+    # A host that is gone would keep them waiting for a quarter of an hour, and for two hours once it has the statement.
+    # Only the kernel of the host has to answer, so a statement may take as long as it needs.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    # In milliseconds. Also how long a server may read nothing of a COPY in progress, for example when its disk is busy.
+    "tcp_user_timeout": 60_000,
+}
 
 
 def open_engine(url: str, *, durable: bool = True) -> Engine:
@@ -64,6 +76,16 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
             return _open_postgresql(parsed.set(drivername="postgresql+psycopg"), durable)
         case _:
             raise ValueError(f"a store is a SQLite file or a PostgreSQL database, not {parsed.render_as_string()}")
+
+
+def postgresql_options(url: URL) -> dict[str, Any]:
+    """Keyword arguments for each connection of the driver to PostgreSQL; timeouts in the URL take precedence.
+
+    The encoding does not depend on the URL, nor on the settings of the database, the role or the environment: texts are
+    sent as UTF-8 without a look at it, and a server that takes them for another encoding would convert them.
+    """
+    timeouts = {name: value for name, value in _POSTGRESQL_OPTIONS.items() if name not in url.query}
+    return {**timeouts, "client_encoding": "UTF8"}
 
 
 def require_same_file(engine: Engine) -> None:
@@ -213,7 +235,17 @@ def _open_sqlite(url: URL, durable: bool) -> Engine:
 def _open_postgresql(url: URL, durable: bool) -> Engine:
     # READ COMMITTED: each statement sees what was committed before it, so a statement after the lock sees the last
     # writer.
-    engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED", hide_parameters=True)
+    engine = create_engine(
+        url,
+        connect_args=postgresql_options(url),
+        pool_pre_ping=True,
+        isolation_level="READ COMMITTED",
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine, "first_connect")
+    def first_connected(connection: Any, _: object) -> None:
+        require_usable(connection)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:

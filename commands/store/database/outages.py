@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from typing import Any, Final
 
@@ -28,12 +29,20 @@ _POSTGRESQL_REASONS: Final = {
     "53200": "its memory has run out",
     "53300": "it has too many connections",
     "25006": "it cannot be written to",
+    "25P03": "it has ended a long transaction",
+    "25P04": "it has ended a long transaction",
+    "42501": "it denies access to its tables",
+    "42P01": "its tables are missing",
     "55P03": "another program holds its lock",
+    "57014": "it has cancelled a statement",
     "08": "it is out of reach",
+    "40": "another transaction conflicts with this one",
     "53": "it has too few resources",
     "57P": "it is being stopped or started",
     "58": "its disk fails",
 }
+#: In the messages of PostgreSQL with the code 53300.
+_TOO_MANY_CONNECTIONS: Final = re.compile("too many (clients|connections)|connection slots are reserved")
 
 
 def describe_outage(error: BaseException) -> str | None:
@@ -52,7 +61,9 @@ def describe_outage(error: BaseException) -> str | None:
 
 def _describe_postgresql_error(error: Any) -> str | None:
     state: str | None = error.sqlstate
-    if state is None:  # the server sent no code: it was not reached, or the connection broke
+    if state is None:  # it was not reached, or the connection broke; the driver drops the code of a refused connection
+        if _TOO_MANY_CONNECTIONS.search(str(error)):
+            return _POSTGRESQL_REASONS["53300"]
         return "it is out of reach" if isinstance(error, postgres_errors("OperationalError")) else None
     return next(
         (description for code_prefix, description in _POSTGRESQL_REASONS.items() if state.startswith(code_prefix)), None

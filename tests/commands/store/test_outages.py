@@ -70,11 +70,22 @@ def test_what_sqlite_says(fail: Callable[[Path], None], said: str | None, tmp_pa
     assert describe_outage(raised.value) == said
 
 
+#: Fails with a code whose cause would need a second session, or a wait.
+RAISE = "DO $$ BEGIN RAISE SQLSTATE '{}';END $$"
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
         ("SELECT pg_terminate_backend(pg_backend_pid())", "it is being stopped or started"),
         ("SET default_transaction_read_only = on; CREATE TABLE t ()", "it cannot be written to"),
+        ("SET statement_timeout = 20; SELECT pg_sleep(60)", "it has cancelled a statement"),
+        ("SELECT * FROM t", "its tables are missing"),
+        ("SET ROLE pg_monitor; SELECT * FROM pg_authid", "it denies access to its tables"),
+        (RAISE.format("40P01"), "another transaction conflicts with this one"),
+        (RAISE.format("40001"), "another transaction conflicts with this one"),
+        (RAISE.format("25P03"), "it has ended a long transaction"),
+        (RAISE.format("25P04"), "it has ended a long transaction"),
         ("SELECT nothing", None),
         ("SELECT 1/0", None),
     ],
@@ -82,8 +93,20 @@ def test_what_sqlite_says(fail: Callable[[Path], None], said: str | None, tmp_pa
 def test_what_postgresql_says(statement: str, said: str | None, postgres_url: str) -> None:
     with pytest.raises(psycopg.Error) as raised, psycopg.connect(postgres_url, autocommit=True) as connection:
         for each in statement.split("; "):
-            connection.execute(each)
+            connection.execute(each.encode())
     assert describe_outage(raised.value) == said
+
+
+def test_a_server_with_too_many_connections(postgres_server: str) -> None:
+    # ERR-1: a refused connection has no SQLSTATE
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("CREATE ROLE annals_crowd LOGIN PASSWORD 'x' CONNECTION LIMIT 0")
+        try:
+            with pytest.raises(psycopg.OperationalError) as raised:
+                psycopg.connect(postgres_server, user="annals_crowd", password="x")
+        finally:
+            connection.execute("DROP ROLE annals_crowd")
+    assert describe_outage(raised.value) == "it has too many connections"
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
