@@ -243,7 +243,6 @@ def create_app(
         xregistry_routes = XRegistryRoutes(
             registry, settings.max_body, settings.pagelimit, settings.max_inlined, canonical_links
         )
-        closing.callback(xregistry_routes.close)
         discovery_mount = Mount(discovery.DiscoveryRoutes(settings.other_registries), allows_anonymous=True)
         fixed_mounts = dict.fromkeys(discovery.DISCOVERY_PATHS, discovery_mount)
         delivery_service = (

@@ -31,7 +31,7 @@ class CompatRoutes:
     """
 
     def __init__(self, registry: Registry, max_body: int, accepts_foreign_authority: bool = True) -> None:
-        self._quick_view = registry.readers.quick_view
+        self._readers = registry.readers
         self._definitions_cache = definitions_cache = registry.definitions
         root = registry.store.public_url or UNCONFIGURED_URL
         self._read_handler = CompatReadHandler(
@@ -50,7 +50,8 @@ class CompatRoutes:
             raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), _allow_header(target))
         if target.kind is CompatPathKind.DESCRIPTION:
             return openapi_response(request, target.family)
-        if "entities" not in self._definitions_cache.current(self._quick_view()).capabilities.available:
+        definitions = await self._readers.read(self._definitions_cache.current, self._readers.quick_view())
+        if "entities" not in definitions.capabilities.available:
             raise problems.NotAvailable("/entities")
         if request.is_read:
             return await self._read_handler.answer(request, target)

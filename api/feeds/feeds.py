@@ -63,7 +63,7 @@ class Feeds:
         self._log_head_watcher = log_head_watcher
         self._shared_pieces = SharedPieces()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="annals-feed")
-        log_head_watcher.start(lambda: registry.readers.quick_view().log.head().last)
+        log_head_watcher.start(lambda: registry.readers.read(lambda: self.log().head().last))
 
     def log(self) -> Log:
         """The log, through the calling thread's connection."""

@@ -36,15 +36,18 @@ class CanonicalLinks:
         """Makes the next read load the links again."""
         self._expires = 0.0
 
-    def add_header(self, response: Response, request: Request) -> Response:
+    async def add_header(self, response: Response, request: Request) -> Response:
         """The response to a read, with a link to the canonical URL if the entity or collection is a copy."""
-        links = self._inbound_links()
+        if time.monotonic() >= self._expires:
+            self._expires = time.monotonic() + MAX_AGE_SECONDS
+            self._links = await self._readers.read(self._inbound_links)
+        links = self._links
         if not links or response.status >= 400:
             return response
         xid = xids.join(*request.segments)
-        link = link_of_copy(
-            xid, links, self._private_members(xid) if not all(link.follows_log for link in links) else {}
-        )
+        needs_members = not all(link.follows_log for link in links)
+        private_members = await self._readers.read(self._private_members, xid) if needs_members else {}
+        link = link_of_copy(xid, links, private_members)
         if link is None or not link.url.startswith("http"):
             return response
         details = "$details" if request.details and link.follows_log else ""
@@ -52,11 +55,8 @@ class CanonicalLinks:
         return replace(response, headers=[*response.headers, (b"link", header.encode("ascii"))])
 
     def _inbound_links(self) -> tuple[Link, ...]:
-        if time.monotonic() >= self._expires:
-            self._expires = time.monotonic() + MAX_AGE_SECONDS
-            links = self._readers.quick_view().links.all()
-            self._links = tuple(link for link in links if link.is_inbound and not link.is_promoted)
-        return self._links
+        links = self._readers.quick_view().links.all()
+        return tuple(link for link in links if link.is_inbound and not link.is_promoted)
 
     def _private_members(self, xid: str) -> dict[str, Any]:
         """The private members of the entity that marks a copy: the Resource at or above an xid, otherwise the Group."""

@@ -18,8 +18,6 @@ Job = Callable[[], Generator[Any, None, None]]
 
 #: Maximum number of chunks that wait for a slow client.
 MAX_WAITING_CHUNKS: Final = 4
-#: Number of concurrent responses. Each holds a database connection, and a slow client holds it for long.
-THREADS: Final = 16
 #: Seconds that a response waits for a client that reads nothing, so that the client cannot hold a thread forever.
 STALL_SECONDS: Final = 20.0
 
@@ -35,8 +33,10 @@ class StreamStopped(Exception):
 class StreamingPool:
     """A pool of threads that make responses."""
 
-    def __init__(self, threads: int = THREADS, stall_seconds: float = STALL_SECONDS) -> None:
-        """stall_seconds: how long a job waits for a client that reads nothing; then its response is cut off."""
+    def __init__(self, threads: int, stall_seconds: float = STALL_SECONDS) -> None:
+        """threads: number of concurrent responses. A slow client holds one, and its connection, for long.
+        stall_seconds: how long a job waits for a client that reads nothing; then its response is cut off.
+        """
         self._stall_seconds = stall_seconds
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="annals-reader")
         self._chunk_queues: set[_ChunkQueue] = set()

@@ -43,8 +43,9 @@ class HealthRoutes:
     def _readiness(self) -> tuple[int, dict[str, Json]]:
         """Status and body.
 
-        Ready means: the store answers, it has no known damage, and the read model has the whole log. An archive that
-        is incomplete is reported, but the server stays ready: only reads of the past need it.
+        Ready means: the store answers, it has no known damage, its log has all that the process has read of it, and the
+        read model has the whole log. An archive that is incomplete is reported, but the server stays ready: only reads
+        of the past need it.
         """
         try:
             require_same_file(self._registry.store.engine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
@@ -44,8 +45,10 @@ class DefinitionsCache:
     Thread-safe. Definitions of an older view are returned, but not cached.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, note_log_end: Callable[[], object]) -> None:
+        """note_log_end: makes the process notice if the log loses the definitions, whose positions others would get."""
         self.definitions = read_definitions(view)
+        self._note_log_end = note_log_end
         self._lock = Lock()
 
     def current(self, view: View) -> RegistryDefinitions:
@@ -55,6 +58,7 @@ class DefinitionsCache:
         """
         current_definitions = self.read_uncached(view)
         if current_definitions is not self.definitions:
+            self._note_log_end()
             with self._lock:
                 if current_definitions.positions > self.definitions.positions:
                     self.definitions = current_definitions

@@ -1,8 +1,8 @@
 """Look-ups of single entities for GET requests.
 
-A look-up in SQLite runs at once. One in PostgreSQL is a round trip, which costs more than finding the row. So the event
-loop handles other requests until the answer arrives, and the look-ups that come in meanwhile share the next statement.
-Where there are no other requests, waiting takes less time than a turn of the event loop.
+A look-up in SQLite runs at once. One in PostgreSQL is a round trip, which costs more than finding the row, and lasts as
+long as another transaction locks the table. So the event loop handles other requests until the answer arrives, and the
+look-ups that come in meanwhile share the next statement.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ class EntityLookups:
 
     def __init__(self, readers: ViewPool) -> None:
         self._readers = readers
-        self._queues = {with_document: _LookupQueue(readers, with_document) for with_document in (False, True)}
+        self._queues = {with_document: _LookupQueue(readers.url, with_document) for with_document in (False, True)}
 
     async def find(self, xid: str, with_document: bool) -> FoundEntity:
         """`View.look_up` in the latest committed state. Raises: as that; MissingDocument."""
         if not self._readers.has_round_trips or "\0" in xid:
-            return self._readers.quick_view().look_up(xid, with_document)
-        found = await self._queues[with_document].add(xid)
-        return found if isinstance(found, FoundEntity) else found_entity(found, xid)
+            return await self._readers.read(lambda: self._readers.quick_view().look_up(xid, with_document))
+        return found_entity(await self._queues[with_document].add(xid), xid)
 
     def close(self) -> None:
         """Closes the connections; no look-up may be waiting."""
@@ -48,23 +47,26 @@ class EntityLookups:
 class _LookupQueue:
     """Look-ups that wait for the next statement, and those whose statement was sent."""
 
-    def __init__(self, readers: ViewPool, with_document: bool) -> None:
-        self._readers = readers
+    def __init__(self, url: str, with_document: bool) -> None:
+        self._url = url
         self._with_document = with_document
         self._waiting: list[_Waiting] = []
         self._sent: list[_Waiting] = []
-        self._has_company = False  # whether others came with the last look-up, or while it was under way
+        self._is_busy = False  # from the first look-up to the answer after which none is waiting
+        self._is_second_try = False
         self._lookups: SentLookups | None = None
+        self._connect_task: asyncio.Task[None] | None = None
         self._stop_reading: Callable[[], object] = lambda: None
 
     def add(self, xid: str) -> asyncio.Future[Any]:
-        """The values for `found_entity`, or a `FoundEntity`."""
+        """The values for `found_entity`."""
         loop = asyncio.get_running_loop()
-        if not (self._waiting or self._sent):
-            # Those of the requests that arrive in the same turn of the loop come along.
-            loop.call_soon(self._answer_waiting)
         waiting = _Waiting(xid, loop.create_future())
         self._waiting.append(waiting)
+        if not self._is_busy:
+            self._is_busy = True
+            # Those of the requests that arrive in the same turn of the loop come along.
+            loop.call_soon(self._send)
         return waiting.future
 
     def close(self) -> None:
@@ -74,30 +76,35 @@ class _LookupQueue:
             self._lookups.close()
             self._lookups = None
 
-    def _answer_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        self._sent = [each for each in waiting if not each.future.done()]  # others were cancelled
-        has_company, self._has_company = self._has_company, len(self._sent) > 1
+    def _send(self) -> None:
+        """Sends the next statement, if look-ups wait for it."""
+        self._sent = [each for each in self._waiting if not each.future.done()]  # others were cancelled
+        self._waiting = []
+        self._is_busy = bool(self._sent)
         if not self._sent:
             return
-        if len(self._sent) <= 1 and not has_company:
-            self._answer_one_by_one()
+        if self._lookups is None:
+            self._connect_task = asyncio.create_task(self._connect())
             return
         try:
-            self._connection().send(xid for xid, _ in self._sent)
-        except Exception:  # each look-up reports its own error
-            self.close()
-            self._answer_one_by_one()
+            self._lookups.send(xid for xid, _ in self._sent)
+        except Exception as error:
+            self._fail(error)
 
-    def _connection(self) -> SentLookups:
-        if self._lookups is None:
-            from annals.projections.entities.sent_lookups import SentLookups
+    async def _connect(self) -> None:
+        """Connects in a thread, and sends the next statement."""
+        from annals.projections.entities.sent_lookups import SentLookups
 
-            lookups, loop = SentLookups(self._readers.url, self._with_document), asyncio.get_running_loop()
-            socket = lookups.fileno()
-            loop.add_reader(socket, self._receive)
-            self._lookups, self._stop_reading = lookups, partial(loop.remove_reader, socket)
-        return self._lookups
+        try:
+            lookups = await asyncio.to_thread(SentLookups, self._url, self._with_document)
+        except Exception as error:
+            self._is_second_try = True
+            self._fail(error)
+            return
+        loop, socket = asyncio.get_running_loop(), lookups.fileno()
+        loop.add_reader(socket, self._receive)
+        self._lookups, self._stop_reading = lookups, partial(loop.remove_reader, socket)
+        self._send_again()
 
     def _receive(self) -> None:
         if self._lookups is None or not self._sent:
@@ -105,26 +112,30 @@ class _LookupQueue:
             return
         try:
             values = self._lookups.receive()
-        except Exception:  # each look-up reports its own error
-            self.close()
-            self._answer_one_by_one()
-        else:
-            if values is None:
-                return
-            for xid, future in self._sent:
-                if not future.done():
-                    future.set_result(values[tree_key(xid)])
-            self._sent = []
-        if self._waiting:
-            self._has_company = True
-            self._answer_waiting()
+        except Exception as error:
+            self._fail(error)
+            return
+        if values is None:
+            return
+        for xid, future in self._sent:
+            if not future.done():
+                future.set_result(values[tree_key(xid)])
+        self._is_second_try = False
+        self._send()
 
-    def _answer_one_by_one(self) -> None:
-        sent, self._sent = self._sent, []
-        for xid, future in sent:
-            if future.done():
-                continue
-            try:
-                future.set_result(self._readers.quick_view().look_up(xid, self._with_document))
-            except Exception as error:  # the request reports it
+    def _fail(self, error: Exception) -> None:
+        """Tries again with a new connection, because the server may have closed this one since its last use."""
+        self.close()
+        if not self._is_second_try:
+            self._is_second_try = True
+            self._send_again()
+            return
+        self._is_second_try = False
+        for _, future in self._sent:
+            if not future.done():
                 future.set_exception(error)
+        self._send()
+
+    def _send_again(self) -> None:
+        self._waiting = [*self._sent, *self._waiting]
+        self._send()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
+
+from annals.commands.store.database.driver_errors import driver_errors
 
 #: Seconds between polls for commits of other processes. Without a waiting reader there are no polls.
 POLL_SECONDS: Final = 0.1
@@ -20,23 +23,21 @@ class LogHeadWatcher:
     """
 
     def __init__(self) -> None:
-        self._read_head: Callable[[], int] = lambda: 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters: dict[asyncio.Future[bool], int] = {}
         self._poll_task: asyncio.Task[None] | None = None
-        self._next_check: asyncio.TimerHandle | None = None
-        self._last_check = -MIN_POLL_SECONDS
+        self._has_news = asyncio.Event()
         self.is_stopped = False
 
-    def start(self, head: Callable[[], int]) -> None:
-        """Starts watching. head: returns the position of the log's last event, in well under a millisecond."""
+    def start(self, head: Callable[[], Awaitable[int]]) -> None:
+        """Starts watching. head: reads the position of the log's last event without blocking the loop."""
         self._read_head = head
-        self._next_check = None
+        self._has_news = asyncio.Event()
         self.is_stopped = False
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
         """Makes waiting readers check the log soon; see `annals.commands.command_bus.CommitListener`."""
-        self._in_loop(self._schedule_check)
+        self._in_loop(self._has_news.set)
 
     def stop(self) -> None:
         """Ends all waits, now and later, because the server is shutting down."""
@@ -66,7 +67,7 @@ class LogHeadWatcher:
         client_gone.add_done_callback(give_up)
         timer = self._loop.call_later(seconds, give_up)
         try:
-            self._schedule_check()  # after registration: a commit before it would not wake this reader
+            self._has_news.set()  # after registration: a commit before it would not wake this reader
             self._poll_task = self._poll_task or asyncio.create_task(self._poll())
             return await waiter  # asyncio.wait would cost as much as the rest of this function
         finally:
@@ -75,23 +76,22 @@ class LogHeadWatcher:
             del self._waiters[waiter]
 
     async def _poll(self) -> None:
+        """Checks the log as long as readers wait, one check at a time: the database may be slow."""
         try:
             while self._waiters:
-                self._schedule_check()
-                await asyncio.sleep(POLL_SECONDS)
+                self._has_news.clear()
+                await self._check_head()
+                await asyncio.sleep(MIN_POLL_SECONDS)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._has_news.wait(), POLL_SECONDS - MIN_POLL_SECONDS)
         finally:
             self._poll_task = None
 
-    def _schedule_check(self) -> None:
-        if self._next_check is None and self._loop is not None:
-            self._next_check = self._loop.call_at(self._last_check + MIN_POLL_SECONDS, self._check_head)
-
-    def _check_head(self) -> None:
-        self._next_check = None
-        if not self._waiters or self._loop is None:
+    async def _check_head(self) -> None:
+        try:
+            head = await self._read_head()
+        except driver_errors():  # the readers go on waiting, and learn of the outage with their next request
             return
-        self._last_check = self._loop.time()
-        head = self._read_head()
         for waiter, position in self._waiters.items():
             if head > position and not waiter.done():
                 waiter.set_result(True)

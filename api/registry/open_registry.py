@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -61,14 +61,18 @@ class RegistrySettings(Protocol):
 class Registry:
     """An open registry. Callers have to `close` it.
 
-    checker: runs format checks of documents. streams: makes the streamed responses of paths below `/-/`.
+    checker: runs format checks of documents.
     """
 
     store: Store
     command_bus: CommandBus
     readers: ViewPool
     checker: DocumentChecker
-    streams: StreamingPool = field(default_factory=StreamingPool)
+
+    @cached_property
+    def streams(self) -> StreamingPool:
+        """Makes the streamed responses of all surfaces."""
+        return StreamingPool(self.readers.max_streams)
 
     @cached_property
     def definitions(self) -> DefinitionsCache:
@@ -76,7 +80,7 @@ class Registry:
 
         All surfaces share them, because compiling a model takes long.
         """
-        return DefinitionsCache(self.readers.quick_view())
+        return DefinitionsCache(self.readers.quick_view(), self.store.log_end)
 
     @cached_property
     def lookups(self) -> EntityLookups:
@@ -85,10 +89,10 @@ class Registry:
 
     def close(self) -> None:
         """Finishes waiting writes, except those that wait for checks, and releases all connections."""
+        self.streams.close()
         self.lookups.close()
         self.checker.stop()
         self.command_bus.close()
-        self.streams.close()
         self.readers.close()
         self.store.close()
 

@@ -58,7 +58,7 @@ class PositionWaits:
         wait = self._parse(request)
         if wait is None:
             return request
-        if not self._has_reached(wait.position):
+        if not await self._has_reached(wait.position):
             await self._wait(wait, receive)
         return replace(request, query=_other_parameters(request))
 
@@ -79,9 +79,10 @@ class PositionWaits:
             raise invalid_param(TIMEOUT, f"{timeout!r} is not a number of seconds from 0 to {self._max_seconds:g}")
         return _Wait(int(position), float(timeout))
 
-    def _has_reached(self, position: int) -> bool:
+    async def _has_reached(self, position: int) -> bool:
         if position > self._reached:
-            self._reached = max(self._reached, self._readers.quick_view().position())
+            current = await self._readers.read(lambda: self._readers.quick_view().position())
+            self._reached = max(self._reached, current)
         return position <= self._reached
 
     async def _wait(self, wait: _Wait, receive: Receive) -> None:
@@ -90,7 +91,7 @@ class PositionWaits:
         async with watch_client(receive) as client_gone:
             while (remaining := deadline - time.monotonic()) > 0:
                 is_in_log = await self._log_head_watcher.wait_beyond(wait.position - 1, remaining, client_gone)
-                if self._has_reached(wait.position):
+                if await self._has_reached(wait.position):
                     return
                 if not is_in_log:
                     break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -81,10 +81,12 @@ class XRegistryReadHandler:
             try:
                 response = await self._answer_from_current_row(request, definitions)
                 return response or await self._stream(
-                    request, full_collection=self._stored_collection(request, definitions)
+                    request, full_collection=await self._stored_collection(request, definitions)
                 )
             except (OutdatedDefinitions, problems.Problem):
-                if (current_definitions := self._definitions_cache.current(self._readers.quick_view())) is definitions:
+                view = self._readers.quick_view()
+                current_definitions = await self._readers.read(self._definitions_cache.current, view)
+                if current_definitions is definitions:
                     raise
                 definitions = current_definitions
 
@@ -96,23 +98,22 @@ class XRegistryReadHandler:
         """
         asof = requested_asof(request.query)
         snapshot = await self._snapshot(request, asof) if asof is not None else None
-        parse_target_and_flags(
-            request, snapshot.definitions if snapshot else self._definitions_cache.current(self._readers.latest_view())
-        )
+        definitions = snapshot.definitions if snapshot else await self._readers.read(self._latest_definitions)
+        parse_target_and_flags(request, definitions)
         response = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
         return snapshot.add_headers(response, request) if snapshot else response
+
+    def _latest_definitions(self) -> RegistryDefinitions:
+        return self._definitions_cache.current(self._readers.latest_view())
 
     async def _answer_as_of(self, request: Request, asof: str) -> Response:
         """The response as of a moment. Raises: Problem."""
         snapshot = await self._snapshot(request, asof)
         tag = conditional.log_tag(snapshot.position, request, snapshot.definitions.positions)
         try:
-            if b"filter" in request.query:
-                # A filter on a Resource may have to read many Versions, so it does not run in the event loop.
-                response = await asyncio.to_thread(self._answer_from_row, request, snapshot.definitions, snapshot)
-            else:
-                response = self._answer_from_row(request, snapshot.definitions, snapshot)
-            if response:
+            # A filter on a Resource may have to read many Versions, so it does not run in the event loop.
+            run = asyncio.to_thread if b"filter" in request.query else self._readers.read
+            if response := await run(self._answer_from_row, request, snapshot.definitions, snapshot):
                 conditional.check_conditions(request, tag)
                 response = conditional.add_entity_tag(response, tag)
             return snapshot.add_headers(response or await self._stream(request, snapshot), request)
@@ -133,7 +134,10 @@ class XRegistryReadHandler:
             return None
         lookup = await self._lookups.find(target.row_xid, _has_document_body(target, flags))
         note_position(lookup.position)
-        return self._answer_from_lookup(request, self._readers.quick_view, target, flags, definitions, lookup)
+        view = self._readers.quick_view()
+        if lookup.row is None or xref_of(lookup.row) or flags.filter is not None:
+            return await self._readers.read(self._answer_from_lookup, request, view, target, flags, definitions, lookup)
+        return self._answer_from_lookup(request, view, target, flags, definitions, lookup)
 
     def _answer_from_row(
         self, request: Request, definitions: RegistryDefinitions, snapshot: Snapshot
@@ -144,25 +148,26 @@ class XRegistryReadHandler:
             return None
         view = snapshot.view(self._readers.quick_view())
         lookup = view.look_up(target.row_xid, _has_document_body(target, flags))
-        return self._answer_from_lookup(request, lambda: view, target, flags, definitions, lookup, is_past=True)
+        return self._answer_from_lookup(request, view, target, flags, definitions, lookup, is_past=True)
 
     def _answer_from_lookup(
         self,
         request: Request,
-        view: Callable[[], View],
+        view: View,
         target: RequestTarget,
         flags: Flags,
         definitions: RegistryDefinitions,
         lookup: FoundEntity,
         is_past: bool = False,
     ) -> Response | None:
+        """The same, once the row is found. view: read only for an absent row, an xref or a filter."""
         row, positions, _, content = lookup
         if positions != definitions.positions:
             raise OutdatedDefinitions
         if row is None or xref_of(row):
-            return self._answer_from_xref(request, view(), target, flags, definitions)
+            return self._answer_from_xref(request, view, target, flags, definitions)
         if flags.filter is not None:
-            return self._filtered_document(request, view(), target, flags, definitions, row)
+            return self._filtered_document(request, view, target, flags, definitions, row)
         tag = None if is_past else conditional.row_tag(row, request, definitions.positions)
         conditional.check_conditions(request, tag)
         response_content = ResponseContent(target, definitions, flags, NO_INLINE, (row,))
@@ -226,7 +231,7 @@ class XRegistryReadHandler:
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
             yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view
 
-    def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
+    async def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
         """The content of a full collection of Resources or Versions that stored texts can render; otherwise None.
 
         Also None for a HEAD request, which would abort the database cursor. Raises: Problem, NotModified.
@@ -242,11 +247,16 @@ class XRegistryReadHandler:
             or request.method == "HEAD"
         ):
             return None
+        if conditional.is_conditional(request):
+            await self._readers.read(self._check_list_conditions, request, target, definitions)
+        return full_collection
+
+    def _check_list_conditions(self, request: Request, target: RequestTarget, definitions: RegistryDefinitions) -> None:
+        """Raises: Problem, NotModified. Without an owner, the list itself says so."""
         view = self._readers.quick_view()
-        if conditional.is_conditional(request) and view.entity(_owner_xid(target)):
+        if view.entity(_owner_xid(target)):
             note_position(position := view.position())
             conditional.check_conditions(request, conditional.log_tag(position, request, definitions.positions))
-        return full_collection
 
     async def _stream(
         self, request: Request, snapshot: Snapshot | None = None, full_collection: ResponseContent | None = None

@@ -13,7 +13,6 @@ from annals.api.http.methods import check_caller
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response
-from annals.api.http.streaming import StreamingPool
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.reading import XRegistryReadHandler
 from annals.api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
@@ -39,7 +38,6 @@ class XRegistryRoutes:
     ) -> None:
         self._max_body = max_body
         self._readers = registry.readers
-        self._streaming_pool = StreamingPool()
         self._definitions_cache = registry.definitions
         snapshots = Snapshots(registry.readers, self._definitions_cache, registry.store.clock)
         self._read_handler = XRegistryReadHandler(
@@ -47,7 +45,7 @@ class XRegistryRoutes:
             registry.lookups,
             self._definitions_cache,
             snapshots,
-            self._streaming_pool,
+            registry.streams,
             pagelimit,
             max_inlined,
         )
@@ -63,7 +61,7 @@ class XRegistryRoutes:
             return await self._write_handler.answer(request, await read_body(request, receive, self._max_body))
         if request.segments == (OFFERED_PATH,):
             return await self._read_handler.offered_capabilities(request)
-        return self._canonical_links.add_header(await self._read_handler.answer(request), request)
+        return await self._canonical_links.add_header(await self._read_handler.answer(request), request)
 
     def allow(self, request: Request) -> str:
         """The value of Allow for a path. Raises: Problem if there is no such path."""
@@ -75,10 +73,6 @@ class XRegistryRoutes:
         """Whether no Group type and no attribute of the registry uses a name."""
         model = self._definitions_cache.current(self._readers.quick_view()).model
         return name not in model.groups and name not in model.registry.definitions
-
-    def close(self) -> None:
-        """Waits for the responses in progress."""
-        self._streaming_pool.close()
 
     def _options(self, request: Request) -> Response:
         methods = self.allow(request).encode()

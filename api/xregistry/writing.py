@@ -68,7 +68,8 @@ class XRegistryWriteHandler:
         try:
             return await self._answer_under(cached_definitions, request, body, cached_definitions.require_in_force)
         except OutdatedDefinitions:
-            current_definitions = self._definitions_cache.current(self._readers.quick_view())
+            view = self._readers.quick_view()
+            current_definitions = await self._readers.read(self._definitions_cache.current, view)
             return await self._answer_under(current_definitions, request, body)
 
     async def _answer_under(
@@ -87,7 +88,7 @@ class XRegistryWriteHandler:
             build_command = partial(parse_command, request, target, flags, definitions, body)
             command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
         except Exception:
-            check(self._readers.quick_view())
+            await self._readers.read(check, self._readers.quick_view())
             raise
 
         def build_response(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:

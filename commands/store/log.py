@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event, make_url
 
 from annals.commands.store.append import NewSalt, SaltGenerator
 from annals.commands.store.caches import KnownStateCache, LinkCache, ModelCache
@@ -15,6 +15,7 @@ from annals.commands.store.correlation_ids import NewId, NextId, UlidGenerator, 
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database import registry_url, sql, tables
 from annals.commands.store.database.engine import WRITING, WriterConnection, open_engine
+from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.migrations import (
     BeginStep,
     UpgradeStep,
@@ -70,6 +71,9 @@ class Store:
         write_turns: WriteTurns | None = None,
     ) -> None:
         self.engine = open_engine(url, durable=durable)
+        self._known_end = known_log_end(make_url(url))
+        if self.engine.dialect.name == "postgresql":
+            event.listen(self.engine, "connect", lambda connection, _: self._known_end.check_new(connection))
         self.recorder = LogRecorder(self.engine)
         #: The damage that any part of the process has found.
         self.damage = DamageMonitor()
@@ -135,11 +139,13 @@ class Store:
         with self._lock:
             with self._writer.transaction() as connection:
                 transaction = WriteTransaction(self, connection, self._world(connection), inline)
+                self._known_end.note(transaction.log_end.position, transaction.log_end.chain)
                 try:
                     yield transaction
                     transaction.flush()
                 finally:
                     transaction.world.detach()
+            self._known_end.note(transaction.log_end.position, transaction.log_end.chain)
             self.known_state.put(transaction.log_end.chain, transaction.world.known_state)
 
     @property
@@ -153,9 +159,12 @@ class Store:
             _ = self._world(connection).model
 
     def log_end(self) -> LogEnd:
-        """The end of the committed log."""
+        """The end of the committed log. Raises: LogEndLost if the process has read more of it."""
         with self.engine.begin() as connection:
-            return read_log_end(connection)
+            self._known_end.check(connection.connection.driver_connection)
+            end = read_log_end(connection)
+        self._known_end.note(end.position, end.chain)
+        return end
 
     def events(self, after: int, limit: int) -> list[tuple[int, EntityEvent]]:
         """Committed events after a position, each with its own position."""
@@ -166,6 +175,7 @@ class Store:
         """Closes the connections."""
         self._writer.close()
         self.engine.dispose()
+        self._known_end.forget()
 
     def _world(self, connection: Connection) -> SqlWorld:
         published = self._open_publications(connection, self.mapper) if self._open_publications else None

@@ -18,11 +18,12 @@ class SentLookups:
     """A connection for the look-ups of several entities at once, each time in one statement."""
 
     def __init__(self, url: str, with_documents: bool) -> None:
-        """Connects. Raises: psycopg.Error."""
+        """Connects, which may take long. Raises: psycopg.Error."""
         statement = MANY_WITH_DOCUMENTS if with_documents else MANY_WITH_DEFINITIONS
         self._statement = statement.format(PostgresDatabase.list_table)
         self._connection = connect_server(make_url(url))
         self._prepared = PreparedStatements(self._connection)
+        self._prepared.prepare(self._statement)  # waits for the server, as connecting does
 
     def fileno(self) -> int:
         """The socket of the connection, which becomes readable when an answer arrives."""

@@ -224,8 +224,9 @@ class ConfluentRoutes:
         """The position of the registry now. Raises: SchemaRegistryError, 404, if its model has no schemas (CSR-910)."""
         definitions = self._registry.definitions
         found = await self._registry.lookups.find(xids.REGISTRY, with_document=False)
-        is_known = found.definitions == definitions.definitions.positions
-        known = definitions.definitions if is_known else definitions.current(self._registry.readers.quick_view())
+        known, readers = definitions.definitions, self._registry.readers
+        if found.definitions != known.positions:
+            known = await readers.read(definitions.current, readers.quick_view())
         group = known.model.groups.get(GROUPS)
         if group is None or RESOURCES not in group.resources:
             raise status_error(404)

@@ -22,10 +22,13 @@ _Identity = tuple[int, int]
 
 
 class StoreFileChanged(sqlite3.OperationalError):
-    """The path of the database has no file any more, or another one than when the process opened it."""
+    """The path of the database has no file any more, or another one than when the process opened it.
 
-    def __init__(self) -> None:
-        super().__init__(_ADVICE)
+    advice: what has happened instead, and what to do, for a subclass.
+    """
+
+    def __init__(self, advice: str = _ADVICE) -> None:
+        super().__init__(advice)
 
 
 @dataclass

@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Inspector, NullPool, create_engine, inspect, make_url
 
+from annals.commands.store.database.engine import postgresql_options
+
 #: The columns of the table `store`; other programs have tables of that name, too.
 _STORE_COLUMNS: Final = {"key", "value"}
 #: Seconds to wait for a program that has locked a SQLite file.
@@ -33,7 +35,7 @@ def read_contents(url: str) -> DatabaseContents:
     is_sqlite = parsed.get_backend_name() == "sqlite"
     engine = create_engine(
         parsed if is_sqlite else parsed.set(drivername="postgresql+psycopg"),
-        connect_args={"timeout": _LOCK_SECONDS} if is_sqlite else {},
+        connect_args={"timeout": _LOCK_SECONDS} if is_sqlite else postgresql_options(parsed),
         poolclass=NullPool,
         hide_parameters=True,
     )

@@ -12,7 +12,8 @@ from sqlalchemy import MetaData, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
-from annals.commands.store.database.engine import WRITING, open_engine
+from annals.commands.store.database.engine import WRITING, open_engine, postgresql_options
+from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.store_file import require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
 from annals.projections.subscriptions.state import tables
@@ -122,7 +123,8 @@ class DeliveryStore:
         import psycopg  # takes long, and a SQLite store does not need it
 
         connection_uri = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
-        connection = psycopg.connect(connection_uri, autocommit=True)
+        connection = psycopg.connect(connection_uri, autocommit=True, **postgresql_options(self._url))
+        known_log_end(self._url).check_new(connection)
         if not self._is_durable:
             connection.execute("SET synchronous_commit = off")
         connection.execute("SET plan_cache_mode = force_custom_plan")

@@ -74,11 +74,11 @@ class SubscriptionFollower:
 
     def _read_all(self) -> tuple[int, list[SubscriptionChange]]:
         # The head is read first: a change between the two reads is followed later, and applied once.
-        head = self._watcher.log().head().last
+        head = self._watcher.log_end()
         return head, subscription_changes.read_living(self._watcher.database())
 
     def _read_changes(self, after: int) -> tuple[int, list[SubscriptionChange]]:
-        head = self._watcher.log().head().last
+        head = self._watcher.log_end()
         return head, subscription_changes.read_changes(self._watcher.database(), after, head) if head > after else []
 
     def _load_saved(self, ids: Sequence[str]) -> dict[str, SavedDelivery]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from sqlalchemy import make_url
 
+from annals.commands.store.database.known_log_end import known_log_end
 from annals.projections.database.connections import ReadConnection, connect
 from annals.projections.log.reader import Log
 
@@ -37,6 +38,7 @@ class ReaderThread(WorkerThread):
         super().__init__(name)
         self._url = url
         self._is_file = make_url(url).get_backend_name() == "sqlite"
+        self._known_end = known_log_end(make_url(url))
         self._reader: ReadConnection | None = None
 
     async def read(self, work: Callable[..., T], *arguments: object) -> T:
@@ -56,6 +58,12 @@ class ReaderThread(WorkerThread):
     def log(self) -> Log:
         """The log, over the connection."""
         return Log(self.database())
+
+    def log_end(self) -> int:
+        """The position at which the log ends; from now on the process notices if the log loses it."""
+        end = self.log().head()
+        self._known_end.note(end.last, end.chain)
+        return end.last
 
     def close(self) -> None:
         super().close()

@@ -174,7 +174,7 @@ def test_waiting_readers_share_one_query() -> None:
     # commits of other processes are found by polling, once for all readers, and only while a reader waits
     looks: list[int] = []
 
-    def head() -> int:
+    async def head() -> int:
         looks.append(0)
         return len(looks) // 4
 
@@ -199,9 +199,12 @@ def test_commits_in_close_succession_are_sent_together() -> None:
     # frequent commits do not each wake a reader; the first commit after a pause wakes it at once
     committed: list[int] = []
 
+    async def head() -> int:
+        return len(committed)
+
     async def wait() -> None:
         following, wakeups = LogHeadWatcher(), 0
-        following.start(lambda: len(committed))
+        following.start(head)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def write() -> None:

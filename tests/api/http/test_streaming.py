@@ -27,7 +27,7 @@ def test_a_job_stays_a_few_chunks_ahead() -> None:
             ended.append(True)
 
     async def slow_client() -> None:
-        streams = StreamingPool()
+        streams = StreamingPool(threads=4)
         head, rest = await streams.start(job)
         following: Any = await anext(rest)
         assert (head, following) == (0, 1)
@@ -59,7 +59,7 @@ def test_a_client_that_takes_nothing_frees_its_thread() -> None:
 def test_a_pool_that_closes_does_not_wait_for_clients() -> None:
     # a process that stops does not wait for a client that reads nothing, and does not end its response as if complete
     async def stalled_client() -> None:
-        streams = StreamingPool()
+        streams = StreamingPool(threads=4)
         _, rest = await streams.start(lambda: (number for number in range(1000)))
         started_at = monotonic()
         streams.close()
@@ -80,7 +80,7 @@ def test_a_job_that_fails(fails_at: int) -> None:
             yield number
 
     async def client() -> list[Any]:
-        streams = StreamingPool()
+        streams = StreamingPool(threads=4)
         head, rest = await streams.start(job)
         return [head, *[item async for item in rest]]
 

@@ -20,7 +20,7 @@ COUNT = "SELECT count(*)::bigint FROM pg_stat_activity WHERE application_name = 
 
 
 def test_connections_are_limited_and_returned(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four servers at the same time fit into PostgreSQL's hundred connections, and a burst of reads ends."""
+    """Three servers at the same time fit into PostgreSQL's hundred connections, and a burst of reads ends."""
     monkeypatch.setattr(connection_pool, "SURPLUS_SECONDS", 0.5)
     create(postgres_url)
     url = make_url(postgres_url).update_query_dict({"application_name": "annals-test-pool"})

@@ -1,0 +1,81 @@
+"""Notices that the log has lost its end while the process runs: an older backup was restored, or a standby took over.
+
+Caches and readers of a process go by positions, and the next writes use those of lost events again. So a process that
+has read them cannot go on. On PostgreSQL both events end all connections, so a check of each new connection suffices,
+and requests cost nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from sqlalchemy import URL
+
+from annals.commands.store.database.store_file import StoreFileChanged
+
+_LOG: Final = logging.getLogger("annals.store")
+_ADVICE: Final = "the log of the database has lost events that this server has read; restart the server"
+
+#: A position and a chain hash.
+_End = tuple[int, bytes]
+_NOTHING: Final[_End] = (0, b"")
+
+
+class LogEndLost(StoreFileChanged):
+    """The log does not have the last interaction that the process knows."""
+
+    def __init__(self) -> None:
+        super().__init__(_ADVICE)
+
+
+class KnownLogEnd:
+    """The last interaction of a log that any part of the process has seen committed. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._end = _NOTHING  # one value, which other threads see whole
+        self._is_reported = False
+
+    def note(self, position: int, chain: bytes) -> None:
+        """Remembers an interaction by its last position and its chain hash; an earlier one has no effect."""
+        if position > self._end[0]:
+            self._end = position, chain
+
+    def forget(self) -> None:
+        """Forgets it, because the store is closed."""
+        self._end = _NOTHING
+
+    def check(self, connection: Any) -> None:
+        """Raises: LogEndLost if the log of a driver's connection does not have it; the first one is logged.
+
+        Other servers may have written more. Cost: one look-up.
+        """
+        position, chain = self._end
+        if not position:
+            return
+        rows = connection.execute(f"SELECT chain FROM interaction WHERE last = {position}").fetchall()
+        if rows == [(chain,)]:
+            return
+        if not self._is_reported:
+            self._is_reported = True
+            _LOG.error("the store cannot be used: %s", _ADVICE)
+        raise LogEndLost
+
+    def check_new(self, connection: Any) -> None:
+        """`check` for a connection that was just opened; an error closes it."""
+        try:
+            self.check(connection)
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+
+
+#: By the URL of the database; each exists as long as a store or a reader has it.
+_KNOWN: Final = WeakValueDictionary[URL, KnownLogEnd]()
+
+
+def known_log_end(url: URL) -> KnownLogEnd:
+    """What the process knows of the log of a database."""
+    return _KNOWN.setdefault(url, KnownLogEnd())

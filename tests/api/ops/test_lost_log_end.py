@@ -1,0 +1,47 @@
+"""The log loses its end below a running server: an older backup was restored, or a standby took over without all of it.
+
+The next writes use the positions of lost events again. A server that has read those would mix two logs for ever.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import psycopg
+from sqlalchemy import make_url
+
+from tests.support.registries import in_process
+from tests.support.registries.in_process import create
+from tests.support.serving import serving
+from tests.support.stores import database_of
+
+LOST = "the log of the database has lost events that this server has read; restart the server"
+
+
+def model(plural: str) -> dict[str, object]:
+    return {"groups": {plural: {"singular": plural.removesuffix("s")}}}
+
+
+def test_a_server_notices_that_the_log_has_lost_its_end(postgres_server: str, tmp_path: Path) -> None:
+    """All state comes from one log: what only a lost log had is not shown as state of the one that took its place."""
+    with database_of(postgres_server) as database, psycopg.connect(postgres_server, autocommit=True) as administrator:
+        name = make_url(database).database
+        create(database)
+        administrator.execute(f"CREATE DATABASE {name}_backup TEMPLATE {name}".encode())
+        with serving(database, tmp_path) as served, httpx.Client(base_url=served.url, timeout=30) as client:
+            with in_process.serving(database, ids="lost") as other:
+                other.done("PUT", "/modelsource", model("xdirs"))
+                assert client.get("/xdirs").status_code == 200
+            administrator.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+            administrator.execute(f"ALTER DATABASE {name}_backup RENAME TO {name}".encode())
+            with in_process.serving(database, ids="new") as other:
+                other.done("PUT", "/modelsource", model("ydirs"))
+                other.done("PUT", "/ydirs/a", {})
+            for method, path in (("GET", "/ydirs/a"), ("GET", "/xdirs"), ("GET", "/"), ("PUT", "/ydirs/q")):
+                refused = client.request(method, path, json={} if method == "PUT" else None)
+                assert (path, refused.status_code) == (path, 503)
+                assert refused.json()["args"]["error_detail"] == LOST
+            ready = client.get("/-/readyz")
+            assert (ready.status_code, ready.json()["reason"]) == (503, f"the store cannot be used: {LOST}")
+    assert (tmp_path / "serve.log").read_text().count(f"the store cannot be used: {LOST}") == 1
