@@ -124,7 +124,7 @@ def test_a_large_interaction_does_not_look_up_its_own_entities(
                 entities.catch_up(transaction.connection)
         looked_up: list[str] = []
         for driver in (SqliteDatabase, PostgresDatabase):
-            monkeypatch.setattr(driver, "list_parameter", _noting_keys(driver.list_parameter, looked_up))
+            monkeypatch.setattr(driver, "list_parameter", staticmethod(_noting_keys(driver.list_parameter, looked_up)))
         tree = {f"g{number}": {"name": str(number)} for number in range(MAX_BEHIND)}
         handle([PendingCommand(WriteTree("/dirs/d1/files", tree, WriteMethod.PATCH))], store, [entities])
         assert behind(store) == 0
@@ -134,9 +134,9 @@ def test_a_large_interaction_does_not_look_up_its_own_entities(
 
 
 def _noting_keys(list_parameter: Callable[..., Any], noted: list[str]) -> Callable[..., Any]:
-    def noting(db: Any, values: Iterable[str | int]) -> Any:
+    def noting(values: Iterable[str | int]) -> Any:
         keys = list(values)
         noted.extend(map(str, keys))
-        return list_parameter(db, keys)
+        return list_parameter(keys)
 
     return noting
