@@ -7,10 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import BoundedSemaphore, Lock, Timer
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Table
-
 from annals.projections.database.connections import ReadConnection, connect
-from annals.projections.database.drivers import PostgresDatabase, SqliteDatabase, Values
+from annals.projections.database.drivers import PostgresDatabase, ReadOnlyDatabase, SqliteDatabase, Values
 
 T = TypeVar("T")
 #: Number of unused connections that stay open.
@@ -95,14 +93,11 @@ class ConnectionPool:
             reader.close()
 
 
-class LatestDatabase:
+class LatestDatabase(ReadOnlyDatabase):
     """A `Database` for reading that uses a connection of a pool for each statement, so each sees the latest commit."""
 
     def __init__(self, pool: ConnectionPool, driver: type[PostgresDatabase] | type[SqliteDatabase]) -> None:
-        self.find_function, self.like_condition = driver.find_function, driver.like_condition
-        self.list_table, self.numbered_list_table = driver.list_table, driver.numbered_list_table
-        self.table_prefix = driver.table_prefix
-        self.in_list, self.list_parameter = driver.in_list, driver.list_parameter
+        super().__init__(driver)
         self._pool = pool
 
     def one(self, sql: str, values: Values = ()) -> Any:
@@ -116,15 +111,3 @@ class LatestDatabase:
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return iter(self.all(sql, values))
-
-    def run(self, sql: str, values: Values = ()) -> None:
-        raise TypeError("the connections of a pool only read")
-
-    def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        self.run(table.name)
-
-    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
-        self.run(table.name)
-
-    def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        self.run(table.name)

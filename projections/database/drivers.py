@@ -269,3 +269,25 @@ def _key_names(table: Table) -> tuple[str, ...]:
 
 def _chunks(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
     return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+
+
+class ReadOnlyDatabase:
+    """What databases that only read have in common. dialect: another database, or the class of one."""
+
+    def __init__(self, dialect: Database | type[SqliteDatabase | PostgresDatabase]) -> None:
+        self.find_function, self.like_condition = dialect.find_function, dialect.like_condition
+        self.list_table, self.numbered_list_table = dialect.list_table, dialect.numbered_list_table
+        self.table_prefix = dialect.table_prefix
+        self.in_list, self.list_parameter = dialect.in_list, dialect.list_parameter
+
+    def run(self, sql: str, values: Values = ()) -> None:
+        raise TypeError("this database only reads")
+
+    def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        self.run(table.name)
+
+    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
+        self.run(table.name)
+
+    def delete(self, table: Table, keys: Sequence[Values]) -> None:
+        self.run(table.name)

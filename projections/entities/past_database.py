@@ -7,12 +7,10 @@ merged in key order, without reading other later changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Table
-
-from annals.projections.database.drivers import Database, Values
+from annals.projections.database.drivers import Database, ReadOnlyDatabase, Values
 from annals.projections.entities.rows import ROW_COLUMNS
 
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
@@ -32,13 +30,11 @@ _WITH_DOCUMENT: Final = (
 )
 
 
-class PastDatabase:
+class PastDatabase(ReadOnlyDatabase):
     """A `Database` for reading whose table `entity` is that of a position. Other tables are in their current state."""
 
     def __init__(self, db: Database, position: int) -> None:
-        self.find_function, self.like_condition = db.find_function, db.like_condition
-        self.list_table, self.numbered_list_table = db.list_table, db.numbered_list_table
-        self.table_prefix = db.table_prefix
+        super().__init__(db)
         self._db = db
         self._past_entity_sql = _PAST_ENTITY_TABLE.format(db.table_prefix)
         self._position = position
@@ -64,24 +60,6 @@ class PastDatabase:
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         return self._db.stream(self._past_entity_sql + sql, self._with_position(values))
-
-    def in_list(self, column: str) -> str:
-        return self._db.in_list(column)
-
-    def list_parameter(self, values: Iterable[str | int]) -> Any:
-        return self._db.list_parameter(values)
-
-    def run(self, sql: str, values: Values = ()) -> None:
-        raise TypeError("the past is only read")
-
-    def insert(self, table: Table, rows: Sequence[Values]) -> None:
-        self.run(table.name)
-
-    def upsert(self, table: Table, rows: Sequence[Values]) -> None:
-        self.run(table.name)
-
-    def delete(self, table: Table, keys: Sequence[Values]) -> None:
-        self.run(table.name)
 
     def _with_position(self, values: Values) -> Values:
         return (self._position, self._position, self._position, *values)
