@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, Protocol
@@ -157,6 +158,8 @@ CONFLUENT: Final = CONFLUENT_BASE.removeprefix("/")
 _LOG: Final = logging.getLogger("annals.api")
 _NO_PAGES: Final = "the model has a Group type or an attribute named ui, so the server has no pages at /ui/"
 ROOT_ALIASES: Final = frozenset((LIVEZ, READYZ, METRICS, OPENAPI))
+#: Number of threads with a database on a server, where many may wait for it. The default is four more than processors.
+_THREADS: Final = 64
 
 
 def create_app(
@@ -222,6 +225,8 @@ def create_app(
             write_turns=write_turns,
         )
         closing.callback(registry.close)
+        if registry.readers.has_round_trips:
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "annals-worker"))
         archive_monitor = ArchiveMonitor(registry.store)
         closing.push_async_callback(asyncio.to_thread, archive_monitor.close)
         beside_log: list[_StateBesideLog] = [part for part in (sessions, key_uses, denied_writes) if part]

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import spark_archive
 from tests.support.examples import examples
+from tests.support.failures import FailuresAtOnce
 from tests.support.long_tests import mark_long
 from tests.support.programs import ProgramCounts, note_programs, slowest_program
 from tests.support.stores import (
@@ -40,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # only in the main process, which gets the reports of all workers
         config.pluginmanager.register(ProgramCounts(config.getoption("--every-program")))
+        config.pluginmanager.register(FailuresAtOnce(config))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # begins before pytest selects tests by markers, and ends after it

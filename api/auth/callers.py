@@ -132,7 +132,7 @@ class Authenticator:
         Raises: TooManyAttempts.
         """
         self.check_attempts(request, name)
-        if not error.is_genuine:
+        if not error.was_valid:
             self._attempts.add(self._address(request), name)
         if self._denials is not None:
             known_name = name if name and self.callers_named(name) else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from annals.api.auth import json_settings
 from annals.api.auth.caller_entries import check_members, parse_caller, parse_object
-from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
+from annals.api.auth.credentials import EXPIRED, InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class CertificateVerifier:
             return None
         certificate = read_certificate(credential.secret)
         if not certificate.begins <= time.time() < certificate.ends:
-            raise InvalidCredential("the certificate has expired, or is not valid yet", "expired")
+            raise InvalidCredential("the certificate has expired, or is not valid yet", EXPIRED)
         entries = self._entries()
         found = next((entries[name] for name in certificate.names if name in entries), None)
         if found is None:

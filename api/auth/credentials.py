@@ -48,20 +48,25 @@ class RequestCredential:
         return self.secret if self.scheme is Scheme.BEARER or self.is_token_too else None
 
 
+#: The reason of a credential that was recognised, and is not valid at this time.
+EXPIRED: Final = "expired"
+
+
 class InvalidCredential(Exception):
     """A credential that names no caller. The message says why, for logs and the console; answers never do.
 
-    reason: a word for metrics. authenticator: which one refused it; empty if none recognised it. is_genuine: whether it
-    was good once, so that nobody has guessed it.
+    reason: a word for metrics. authenticator: which one refused it; empty if none recognised it.
     """
 
-    def __init__(
-        self, message: str, reason: str = "invalid", authenticator: str = "", is_genuine: bool = False
-    ) -> None:
+    def __init__(self, message: str, reason: str = "invalid", authenticator: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.authenticator = authenticator
-        self.is_genuine = is_genuine
+
+    @property
+    def was_valid(self) -> bool:
+        """Whether nothing but its time is wrong, so that nobody has guessed it."""
+        return self.reason == EXPIRED
 
 
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")

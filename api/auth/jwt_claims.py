@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from annals.api.auth.caller_entries import parse_group_roles
+from annals.api.auth.credentials import EXPIRED
 from annals.domain.access.caller_names import check_name
 from annals.domain.access.roles import Caller, Role, highest_role
 from annals.domain.values.json_text import InvalidJson, loads
@@ -59,10 +60,13 @@ def parse_json_object(text: bytes) -> dict[str, Any]:
 
 
 def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, now: float) -> tuple[Caller, float]:
-    """The caller that the claims name, and the expiry. Times are in seconds since 1970. Raises: InvalidToken."""
+    """The caller that the claims name, and the expiry. Times are in seconds since 1970.
+
+    Raises: InvalidToken; with the reason EXPIRED if the token was valid before.
+    """
     expires = _time_claim(claims, "exp")
-    if expires is None or expires + LEEWAY <= now:
-        raise InvalidToken("exp is missing") if expires is None else InvalidToken("it has expired", "expired")
+    if expires is None:
+        raise InvalidToken("exp is missing")
     for name in ("nbf", "iat"):
         if (_time_claim(claims, name) or 0) > now + LEEWAY:
             raise InvalidToken(f"{name} is in the future")
@@ -74,6 +78,8 @@ def caller_of_claims(claims: Mapping[str, Any], claim_settings: ClaimSettings, n
         name = check_name(_claim(claims, claim_settings.name))
     except ValueError as error:
         raise InvalidToken(f"{claim_settings.name}: {error}") from None
+    if expires + LEEWAY <= now:
+        raise InvalidToken("it has expired", EXPIRED)
     return Caller(
         name, _parse_role(_claim(claims, claim_settings.role)), _parse_groups(_claim(claims, claim_settings.groups))
     ), expires

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from hmac import compare_digest
 from typing import Final
 
-from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
+from annals.api.auth.credentials import EXPIRED, InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.identity import Identity
-from annals.domain.access.keys import PREFIX, ApiKey, parse_key
+from annals.domain.access.keys import PREFIX, ApiKey, KeyText, parse_key
 from annals.projections.access.stored_access import StoredAccess
 
 
@@ -31,9 +32,11 @@ class KeyVerifier:
             raise InvalidCredential("the user name of an API key has to be the id of the key")
         entries = await self._stored.current()
         stored = entries.keys.get(key.id)
-        expiry = stored.expiry_of(key, self._stored.now()) if stored is not None else None
-        if stored is None or expiry is None:
-            raise InvalidCredential("no API key like this is in force: it was revoked or replaced, or has expired")
+        if stored is None or not _has_text(stored, key):
+            raise InvalidCredential("no API key like this is known: it was revoked or replaced, or never made")
+        expiry = stored.expiry_of(key, self._stored.now())
+        if expiry is None:
+            raise InvalidCredential("the API key has expired, or was replaced", EXPIRED)
         return _identity(stored, expiry, key.hash)
 
     def listed(self) -> list[Identity]:
@@ -42,6 +45,11 @@ class KeyVerifier:
         keys = self._stored.refresh().keys.values()
         texts = ((key, text) for key in keys for text in key.texts)
         return [_identity(key, expires, hash) for key, (hash, expires) in texts if now < expires]
+
+
+def _has_text(key: ApiKey, text: KeyText) -> bool:
+    """Whether a text is the current one of a key, or the one before its rotation."""
+    return any(compare_digest(hash, text.hash) for hash, _ in key.texts)
 
 
 def _identity(key: ApiKey, expires: datetime, hash: str) -> Identity:

@@ -90,7 +90,7 @@ class CompatWriteHandler:
     async def answer(self, request: Request, target: CompatTarget, receive: Receive) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
         check_write(request.caller, target)
-        self._check_model(request, target)
+        await self._readers.read(self._check_model, request, target)
         return await self._handlers[request.method](request, target, receive)
 
     async def _put_group(self, request: Request, target: CompatTarget, receive: Receive) -> Response:

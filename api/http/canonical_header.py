@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import Any, Final
@@ -31,17 +32,15 @@ class CanonicalLinks:
         self._readers = readers
         self._links: tuple[Link, ...] = ()
         self._expires = 0.0
+        self._read_task: asyncio.Task[tuple[Link, ...]] | None = None
 
     def invalidate(self) -> None:
         """Makes the next read load the links again."""
-        self._expires = 0.0
+        self._expires, self._read_task = 0.0, None
 
     async def add_header(self, response: Response, request: Request) -> Response:
         """The response to a read, with a link to the canonical URL if the entity or collection is a copy."""
-        if time.monotonic() >= self._expires:
-            self._expires = time.monotonic() + MAX_AGE_SECONDS
-            self._links = await self._readers.read(self._inbound_links)
-        links = self._links
+        links = self._links if time.monotonic() < self._expires else await self._read_links()
         if not links or response.status >= 400:
             return response
         xid = xids.join(*request.segments)
@@ -53,6 +52,24 @@ class CanonicalLinks:
         details = "$details" if request.details and link.follows_log else ""
         header = f"<{quote(authority_url(link, xid), safe=_SAFE_CHARACTERS)}{details}>;rel=canonical"
         return replace(response, headers=[*response.headers, (b"link", header.encode("ascii"))])
+
+    async def _read_links(self) -> tuple[Link, ...]:
+        """The links as they are now. All requests that need them at the same time wait for the same read."""
+        if self._read_task is None:
+            self._read_task = asyncio.get_running_loop().create_task(self._load())
+        return await asyncio.shield(self._read_task)  # which goes on if the client of this request leaves
+
+    async def _load(self) -> tuple[Link, ...]:
+        """Reads the links, and caches them if they have not been invalidated meanwhile."""
+        task, expires = asyncio.current_task(), time.monotonic() + MAX_AGE_SECONDS
+        try:
+            links = await self._readers.read(self._inbound_links)
+            if self._read_task is task:
+                self._links, self._expires = links, expires
+            return links
+        finally:
+            if self._read_task is task:
+                self._read_task = None
 
     def _inbound_links(self) -> tuple[Link, ...]:
         links = self._readers.quick_view().links.all()

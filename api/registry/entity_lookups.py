@@ -54,6 +54,7 @@ class _LookupQueue:
         self._sent: list[_Waiting] = []
         self._is_busy = False  # from the first look-up to the answer after which none is waiting
         self._is_second_try = False
+        self._is_closed = False
         self._lookups: SentLookups | None = None
         self._connect_task: asyncio.Task[None] | None = None
         self._stop_reading: Callable[[], object] = lambda: None
@@ -70,7 +71,11 @@ class _LookupQueue:
         return waiting.future
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connection, also one that is being opened."""
+        self._is_closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._lookups is not None:
             self._stop_reading()
             self._lookups.close()
@@ -82,6 +87,7 @@ class _LookupQueue:
         self._waiting = []
         self._is_busy = bool(self._sent)
         if not self._sent:
+            self._is_second_try = False
             return
         if self._lookups is None:
             self._connect_task = asyncio.create_task(self._connect())
@@ -101,6 +107,9 @@ class _LookupQueue:
             self._is_second_try = True
             self._fail(error)
             return
+        if self._is_closed:
+            lookups.close()
+            return
         loop, socket = asyncio.get_running_loop(), lookups.fileno()
         loop.add_reader(socket, self._receive)
         self._lookups, self._stop_reading = lookups, partial(loop.remove_reader, socket)
@@ -108,7 +117,7 @@ class _LookupQueue:
 
     def _receive(self) -> None:
         if self._lookups is None or not self._sent:
-            self.close()  # the server ends the connection, or announces a change
+            self._disconnect()  # the server ends the connection, or announces a change
             return
         try:
             values = self._lookups.receive()
@@ -125,7 +134,7 @@ class _LookupQueue:
 
     def _fail(self, error: Exception) -> None:
         """Tries again with a new connection, because the server may have closed this one since its last use."""
-        self.close()
+        self._disconnect()
         if not self._is_second_try:
             self._is_second_try = True
             self._send_again()

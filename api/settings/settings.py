@@ -227,9 +227,17 @@ class Settings(BaseSettings):
         description="maximum size of all headers of a request, in bytes; beyond it, 431",
     )
     max_connections: int = Field(
-        1024, ge=1, description="maximum number of simultaneous client connections; beyond it, 503"
+        1024,
+        ge=1,
+        description="maximum number of simultaneous client connections; beyond it, 503. With TLS, 128 more may be in "
+        "their handshake; connections beyond these end without a status",
     )
-    header_seconds: float = Field(20, gt=0, description="seconds in which the request line and the headers must arrive")
+    header_seconds: float = Field(
+        20,
+        gt=0,
+        description="seconds in which the request line and the headers must arrive, and seconds for a TLS handshake, "
+        "which ends without a status",
+    )
     body_seconds: float = Field(
         30,
         gt=0,

@@ -67,8 +67,9 @@ class ImportRoutes:
         return response if _DRYRUN in parameters else _with_report(response, translated)
 
     async def _import(self, request: Request, translated: TranslatedDocument, *, is_dry_run: bool) -> Response:
-        bus, model = self._registry.command_bus, self._registry.definitions.current(self._registry.readers.quick_view())
-        command = registry_document_command(translated.tree, model.model.groups)
+        bus, readers = self._registry.command_bus, self._registry.readers
+        definitions = await readers.read(self._registry.definitions.current, readers.quick_view())
+        command = registry_document_command(translated.tree, definitions.model.groups)
         if is_dry_run:
             return await dry_run(request, bus, command, None)
         report = [change.members() for change in translated.report]

@@ -64,7 +64,7 @@ class RestoreRoutes:
         check_caller(request)
         await read_body(request, receive, 0)  # the log has everything that a restore needs, so a body is refused
         try:
-            return await self._execute(request, self._parse(request))
+            return await self._execute(request, await self._registry.readers.read(self._parse, request))
         except Problem as problem:
             raise MethodNotAllowed(problem, POST_METHODS) if problem.status == 405 else problem from None
 

@@ -13,6 +13,7 @@ from annals.api.http.methods import check_caller
 from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Response
+from annals.api.registry.definitions import RegistryDefinitions
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.reading import XRegistryReadHandler
 from annals.api.xregistry.request.paths import OFFERED_PATH, allow_header, resolve_path
@@ -55,6 +56,7 @@ class XRegistryRoutes:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
         if request.method == "OPTIONS":
+            await self._readers.read(self._definitions_cache.current, self._readers.quick_view())
             return self._options(request)
         check_caller(request)
         if not request.is_read:
@@ -65,14 +67,20 @@ class XRegistryRoutes:
 
     def allow(self, request: Request) -> str:
         """The value of Allow for a path. Raises: Problem if there is no such path."""
-        definitions = self._definitions_cache.current(self._readers.quick_view())
+        definitions = self._known_definitions()
         target = resolve_path(request.segments, definitions.model, request.details)
         return allow_header(target.kind, definitions.capabilities.for_caller(request.caller), target.has_document_body)
 
     def is_free(self, name: str) -> bool:
         """Whether no Group type and no attribute of the registry uses a name."""
-        model = self._definitions_cache.current(self._readers.quick_view()).model
+        model = self._known_definitions().model
         return name not in model.groups and name not in model.registry.definitions
+
+    def _known_definitions(self) -> RegistryDefinitions:
+        """The latest definitions, on a server those that were read last: a probe of its health must not wait for it."""
+        if self._readers.has_round_trips:
+            return self._definitions_cache.definitions
+        return self._definitions_cache.current(self._readers.quick_view())
 
     def _options(self, request: Request) -> Response:
         methods = self.allow(request).encode()

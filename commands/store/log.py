@@ -139,7 +139,9 @@ class Store:
         with self._lock:
             with self._writer.transaction() as connection:
                 transaction = WriteTransaction(self, connection, self._world(connection), inline)
-                self._known_end.note(transaction.log_end.position, transaction.log_end.chain)
+                position, chain = transaction.log_end.position, transaction.log_end.chain
+                self._known_end.check_end(connection.connection.driver_connection, position, chain)
+                self._known_end.note(position, chain)
                 try:
                     yield transaction
                     transaction.flush()

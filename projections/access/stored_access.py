@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -47,6 +48,8 @@ class StoredAccess:
         self._entries = AccessEntries()
         self._read_at = 0.0
         self._lock = asyncio.Lock()
+        # Of its own, because each request waits for it; all other threads may wait for the database.
+        self._thread = ThreadPoolExecutor(1, "annals-access")
 
     def open(self, readers: ViewPool) -> None:
         """Begins to read."""
@@ -67,15 +70,14 @@ class StoredAccess:
         if not self.is_fresh:
             async with self._lock:
                 if not self.is_fresh:
-                    # Not `to_thread`, which runs in the context of the request: its answer would name this position.
-                    await asyncio.get_running_loop().run_in_executor(None, self.refresh)
+                    await asyncio.get_running_loop().run_in_executor(self._thread, self.refresh)
         return self._entries
 
     def refresh(self) -> AccessEntries:
         """The entries, which are read if they are old. Blocks. Raises: one of `driver_errors()`."""
         if self._readers is not None and not self.is_fresh:
             read_at = self._clock()
-            self._entries = read_entries(self._readers.latest_view(), self._entries)
+            self._entries = read_entries(self._readers.reserved_view(), self._entries)
             self._read_at = read_at
         return self._entries
 

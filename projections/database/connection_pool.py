@@ -25,6 +25,7 @@ class ConnectionPool:
         self._free = BoundedSemaphore(limit)
         self._lock = Lock()
         self._idle: list[ReadConnection] = []
+        self._is_closed = False
         self._surplus_timer: Timer | None = None
 
     def run(self, read: Callable[[ReadConnection], T]) -> T:
@@ -53,7 +54,8 @@ class ConnectionPool:
                 yield value
 
     def close(self) -> None:
-        """Closes the connections that are not in use."""
+        """Closes the connections, those in use as soon as they are not."""
+        self._is_closed = True
         self._close_idle(0)
 
     def _begin(self, read: Callable[[ReadConnection], T]) -> tuple[ReadConnection, T]:
@@ -68,7 +70,7 @@ class ConnectionPool:
             if reused is None or reader.is_open:
                 raise
         # A server that is restarted, or a proxy, has probably closed the other connections too.
-        self.close()
+        self._close_idle(0)
         return self._begin(read)
 
     def _give_back(self, reader: ReadConnection) -> None:
@@ -76,10 +78,12 @@ class ConnectionPool:
             return
         with self._lock:
             self._idle.append(reader)
-            if len(self._idle) > KEPT and self._surplus_timer is None:
+            if not self._is_closed and len(self._idle) > KEPT and self._surplus_timer is None:
                 self._surplus_timer = Timer(SURPLUS_SECONDS, self._close_idle, (KEPT,))
                 self._surplus_timer.daemon = True
                 self._surplus_timer.start()
+        if self._is_closed:
+            self._close_idle(0)
 
     def _close_idle(self, kept: int) -> None:
         """Closes unused connections except those that were used last."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from contextvars import copy_context
+from typing import Final, NamedTuple, TypeVar
 
 from annals.projections.database.connection_pool import ConnectionPool, LatestDatabase
 from annals.projections.database.connections import ReadConnection
@@ -21,15 +23,26 @@ from annals.projections.log.answer_position import note_position
 from annals.projections.log.positions import checked_position
 
 T = TypeVar("T")
-#: Number of connections for single statements, of all connections of a `ViewPool`.
-STATEMENT_CONNECTIONS: Final = 4
-#: With the connections of writers and background work, three servers fit into the hundred of PostgreSQL's default. A
-#: connection to a file costs little.
-MAX_CONNECTIONS: Final = 16
-MAX_FILE_CONNECTIONS: Final = 68
-#: Number of answers that a process makes for clients who may read slowly. Other readers need snapshots, too.
-MAX_STREAMS: Final = 8
-MAX_FILE_STREAMS: Final = 16
+
+
+class ReaderLimits(NamedTuple):
+    """How many connections of a process read at a time. Separate, because each kind may wait for long.
+
+    snapshots: for answers. streams: of these, for clients who may read slowly. background: for work that waits for
+    another registry meanwhile. statements: for quick views. A thread with a snapshot may also need one.
+    """
+
+    snapshots: int
+    streams: int
+    background: int
+    statements: int
+
+
+#: With one for what each request needs, and with writers and background work, three servers fit into the hundred of
+#: PostgreSQL's default.
+SERVER_LIMITS: Final = ReaderLimits(snapshots=10, streams=8, background=2, statements=4)
+#: A connection to a file costs little.
+FILE_LIMITS: Final = ReaderLimits(snapshots=64, streams=16, background=64, statements=64)
 
 _INDEX_POSITION: Final = f"(SELECT max(position) FROM projection WHERE name = '{INDEX_NAME}')"
 _SELECT_HEADS: Final = f"SELECT {POSITION}, {DEFINITIONS}, {_INDEX_POSITION}"
@@ -75,12 +88,17 @@ class ViewPool:
         self.url = url
         #: Whether a statement takes longer than finding a row, so that look-ups had better share statements.
         self.has_round_trips = not url.startswith("sqlite")
-        self.max_streams = MAX_STREAMS if self.has_round_trips else MAX_FILE_STREAMS
-        # Separate: a thread with a snapshot may also need a statement, and would wait forever if all others did too.
-        limit = MAX_CONNECTIONS if self.has_round_trips else MAX_FILE_CONNECTIONS
-        self._snapshots = ConnectionPool(url, limit - STATEMENT_CONNECTIONS)
-        self._statements = ConnectionPool(url, STATEMENT_CONNECTIONS)
-        self._latest = LatestDatabase(self._statements, PostgresDatabase if self.has_round_trips else SqliteDatabase)
+        limits = SERVER_LIMITS if self.has_round_trips else FILE_LIMITS
+        self.max_streams = limits.streams
+        self._snapshots = ConnectionPool(url, limits.snapshots)
+        self._background = ConnectionPool(url, limits.background)
+        self._statements = ConnectionPool(url, limits.statements)
+        self._reserved = ConnectionPool(url, 1)
+        driver = PostgresDatabase if self.has_round_trips else SqliteDatabase
+        self._latest = LatestDatabase(self._statements, driver)
+        self._latest_reserved = LatestDatabase(self._reserved, driver)
+        # Of its own, so that reads that wait leave the other threads of the process to other work.
+        self._threads = ThreadPoolExecutor(limits.statements, "annals-statement")
         self._missing_attributes = MissingAttributeCache()
         self._type_counts = TypeCountCache()
 
@@ -90,9 +108,14 @@ class ViewPool:
 
         Do not open another one in the block: all connections could be in use by threads that wait for their second.
         """
-        with self._snapshots.use(_snapshot) as (reader, heads):
-            view = SnapshotView(reader, self._missing_attributes, self._type_counts, heads)
+        with self._view(self._snapshots) as view:
             note_position(view.position())
+            yield view
+
+    @contextmanager
+    def background_view(self) -> Iterator[View]:
+        """`view` for work that waits for another registry in the block; answers never wait for it."""
+        with self._view(self._background) as view:
             yield view
 
     @contextmanager
@@ -104,6 +127,10 @@ class ViewPool:
     def quick_view(self) -> View:
         """A view of the latest commit, for each statement. In an event loop, use `read`."""
         return View(self._latest, self._missing_attributes)
+
+    def reserved_view(self) -> View:
+        """`quick_view` for the little that each request needs, which other reads never keep waiting."""
+        return View(self._latest_reserved, self._missing_attributes)
 
     def latest_view(self) -> View:
         """`quick_view` for an answer of several statements, each of which shows at least the latest state of now."""
@@ -117,12 +144,20 @@ class ViewPool:
         A server may let a statement wait, for example for a lock, so a thread runs it. A file is read directly: that
         takes less time than switching threads, and writers never block its readers.
         """
-        return await asyncio.to_thread(read, *arguments) if self.has_round_trips else read(*arguments)
+        if not self.has_round_trips:
+            return read(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, read, *arguments)
 
     def close(self) -> None:
-        """Closes every connection; none may be in use."""
-        self._snapshots.close()
-        self._statements.close()
+        """Closes every connection, also those in use, once they are not."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._snapshots, self._background, self._statements, self._reserved):
+            pool.close()
+
+    @contextmanager
+    def _view(self, pool: ConnectionPool) -> Iterator[View]:
+        with pool.use(_snapshot) as (reader, heads):
+            yield SnapshotView(reader, self._missing_attributes, self._type_counts, heads)
 
 
 @contextmanager

@@ -220,9 +220,9 @@ class _LinkThread:
             self._outage.report_failure(error_text(error))
             return
         message = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
-        message = self._without_secrets(message)
-        _LOG.warning("the link %s: %s", self.link.id, message)
         try:
+            message = self._without_secrets(message)
+            _LOG.warning("the link %s: %s", self.link.id, message)
             self.context.states.update(
                 self.link.id, error=message, failed=time.time(), diverged=True if isinstance(error, Diverged) else None
             )

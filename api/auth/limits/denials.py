@@ -6,13 +6,13 @@ Refused writes are kept as well, if the server has a table for them (ACC-116).
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
 
 from annals.api.http.access_log.access_log import CURRENT_CALLER
+from annals.api.http.access_log.rate_by_reason import RateByReason
 from annals.api.http.access_log.route_templates import RouteTemplates
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.problem_response import COMPAT, OWN_PREFIX, SUBSCRIPTIONS
@@ -32,8 +32,6 @@ from annals.projections.access.denied_writes import DeniedWrite, DeniedWrites
 
 _LOG: Final = logging.getLogger("annals.denials")
 
-#: Lines per second and reason; the next line says how many more there were.
-MAX_LINES_PER_SECOND: Final = 10
 _MAX_CHARACTERS: Final = 300
 _MAX_METHOD_CHARACTERS: Final = 20
 #: The statuses of refused writes that are kept.
@@ -69,26 +67,6 @@ def _groups_of_path(request: Request) -> Collection[str]:
     return (group,) if group else ()
 
 
-class _RateByReason:
-    """Admits at most MAX_LINES_PER_SECOND denials in one second for the same reason."""
-
-    def __init__(self) -> None:
-        #: By reason: a second, those admitted in it, and the denials since the last one that was admitted.
-        self._counts: dict[str, tuple[int, int, int]] = {}
-
-    def admit(self, reason: str) -> int | None:
-        """How many denials were not admitted before this one; None if this one is not either."""
-        now = int(time.monotonic())
-        second, admitted, left_out = self._counts.get(reason, (now, 0, 0))
-        if second != now:
-            admitted = 0
-        if admitted >= MAX_LINES_PER_SECOND:
-            self._counts[reason] = now, admitted, left_out + 1
-            return None
-        self._counts[reason] = now, admitted + 1, 0
-        return left_out
-
-
 class DenialLog:
     """The denials of one process. No label, no line and no row has a credential.
 
@@ -110,7 +88,7 @@ class DenialLog:
             "annals_auth_failures", "Credentials refused.", ("authenticator", "reason"), registry=registry
         )
         self._denials = Counter("annals_denied", "Requests denied, by why.", ("kind",), registry=registry)
-        self._lines, self._rows = _RateByReason(), _RateByReason()
+        self._lines, self._rows = RateByReason(), RateByReason()
         self._denied_writes = denied_writes
 
     def add_failure(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from annals.api.auth.caller_entries import parse_group_roles
-from annals.api.auth.credentials import InvalidCredential
+from annals.api.auth.credentials import EXPIRED, InvalidCredential
 from annals.api.auth.identity import Identity
 from annals.api.auth.sessions.provider_tokens import ProviderTokens, seal_tokens, unseal_tokens
 from annals.api.auth.sessions.session_settings import SessionSettings
@@ -55,7 +55,7 @@ class SessionProvider(Protocol):
 
 
 class EndedSession(NamedTuple):
-    """A session that was there. authenticator: how it began. id_token: of its provider; empty if it has none."""
+    """A session that was there. authenticator: how it began. id_token: of this provider; empty if it has none."""
 
     authenticator: str
     id_token: str
@@ -113,12 +113,14 @@ class Sessions:
         return signed(self.key, _PURPOSE, id)
 
     async def end(self, cookie: str) -> EndedSession | None:
-        """Ends the session of a cookie, and returns it; None if it has ended before."""
+        """Ends the session of a cookie, and returns it; None if it has ended before, or with its provider."""
         id = verified(self.key, _PURPOSE, cookie)
         row = await asyncio.to_thread(self._store.find, _hash(id)) if id is not None else None
         if row is None:
             return None
         await asyncio.to_thread(self._store.remove, row.hash)
+        if row.authenticator == PROVIDER and self._provider_of(row) is None:
+            return None  # no other provider gets its ID token
         tokens = unseal_tokens(self._vault, row.hash, row.wrapped, row.sealed)
         return EndedSession(row.authenticator, tokens.id_token if tokens else "")
 
@@ -144,7 +146,7 @@ class Sessions:
         row = await asyncio.to_thread(self._store.find, _hash(id))
         now = int(self._clock())
         if row is None or row.ends <= now or row.used + self._settings.idle <= now:
-            raise InvalidCredential("the session has ended", "expired", is_genuine=True)
+            raise InvalidCredential("the session has ended", EXPIRED)
         current = await self._current_identity(row, now, list_identities)
         if is_use and now - row.used >= self._use_seconds:
             await self._note_use(row.hash, now)
@@ -157,10 +159,10 @@ class Sessions:
     ) -> Identity:
         """The caller with the roles of today. Raises: InvalidCredential if the credential is no longer in force."""
         if row.authenticator == PROVIDER:
-            if self._provider is None or row.reference != _hash(self._provider.reference):
+            if (provider := self._provider_of(row)) is None:
                 raise await self._end(row, "the provider of the session is not the one of this server")
             is_due = bool(row.sealed) and now - row.checked >= CHECK_SECONDS
-            return await self._check_at_provider(row, now, self._provider) if is_due else _parse_identity(row)
+            return await self._check_at_provider(row, now, provider) if is_due else _parse_identity(row)
         identities = await asyncio.to_thread(list_identities, row.authenticator)
         if identities is None:
             return _parse_identity(row)
@@ -170,10 +172,15 @@ class Sessions:
                 return identity
         raise await self._end(row, "the credential that began the session is no longer in force")
 
+    def _provider_of(self, row: SessionRow) -> SessionProvider | None:
+        """The provider of a session; None if it is not the one of this server."""
+        provider = self._provider
+        return provider if provider is not None and row.reference == _hash(provider.reference) else None
+
     async def _end(self, row: SessionRow, message: str) -> InvalidCredential:
         """Ends a session; returns the error that says why."""
         await asyncio.to_thread(self._store.remove, row.hash)
-        return InvalidCredential(message, "expired", is_genuine=True)
+        return InvalidCredential(message, EXPIRED)
 
     async def _check_at_provider(self, row: SessionRow, now: int, provider: SessionProvider) -> Identity:
         """The caller as the provider sees it now. A provider takes each refresh token once, so one request asks.

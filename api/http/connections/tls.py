@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import time
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
+from annals.api.http.access_log.rate_by_reason import RateByReason
+
 #: The member of the state of a connection that has the certificate of its client, as base64 of its DER.
 CLIENT_CERTIFICATE: Final = "client_certificate"
-
-
 #: Connections beyond the limit that may be in their handshake. After it, those get an answer that says why they end.
 _MORE_HANDSHAKES: Final = 128
+_TOO_MANY: Final = "too many connections are open or in their handshake, see ANNALS_MAX_CONNECTIONS"
 _LOG: Final = logging.getLogger("annals.denials")
+_LINES: Final = RateByReason()
 
 
 class TlsFiles(NamedTuple):
@@ -66,7 +67,10 @@ def follow_tls(current: Callable[[], ssl.SSLContext], max_connections: int) -> s
 
 
 class _CurrentContext(ssl.SSLContext):
-    """A new context has no sessions of the old one, so a client cannot skip the check by a new authority."""
+    """What `follow_tls` returns: it limits how many connections are open, and gives each the current context.
+
+    A new context has no sessions of the old one, so a client cannot skip the check by a new authority.
+    """
 
     current: Callable[[], ssl.SSLContext]
     max_open: int
@@ -78,7 +82,8 @@ class _CurrentContext(ssl.SSLContext):
         Raises: ConnectionAbortedError when too many clients are connected, most of whom have not begun to speak.
         """
         if len(self.open) >= self.max_open:
-            raise ConnectionAbortedError("too many connections")
+            _log_failure(_TOO_MANY)
+            raise ConnectionAbortedError(_TOO_MANY)
         connection = self.current().wrap_bio(*arguments, **options)
         self.open.add(connection)
         return connection
@@ -93,29 +98,16 @@ class _LoggedConnection(ssl.SSLObject):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
-            _FAILURES.log(error)
+            reason = getattr(error, "verify_message", None) or (error.reason or "unknown")
+            _log_failure(reason.lower().replace("_", " "))
             raise
 
 
-class _FailureLog:
-    """Logs failed handshakes, one line a second."""
-
-    def __init__(self) -> None:
-        self._logged_at = 0.0
-        self._left_out = 0
-
-    def log(self, error: ssl.SSLError) -> None:
-        """Logs why a handshake failed, or counts it for the next line."""
-        if time.monotonic() - self._logged_at < 1:
-            self._left_out += 1
-            return
-        reason = getattr(error, "verify_message", None) or (error.reason or "unknown").lower().replace("_", " ")
-        more = {"left_out": self._left_out} if self._left_out else {}
-        self._logged_at, self._left_out = time.monotonic(), 0
-        _LOG.warning("a TLS handshake failed: %s", reason, extra=more)
-
-
-_FAILURES: Final = _FailureLog()
+def _log_failure(reason: str) -> None:
+    """Logs a handshake that fails: the client is told nothing, and the event loop logs nothing."""
+    left_out = _LINES.admit(reason)
+    if left_out is not None:
+        _LOG.warning("a TLS handshake failed: %s", reason, extra={"left_out": left_out} if left_out else {})
 
 
 def client_certificate(transport: asyncio.BaseTransport) -> str | None:

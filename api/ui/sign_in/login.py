@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -175,7 +174,7 @@ class LoginRoutes:
         params = {name: values[0] for name, values in all_query_params(request).items() if len(values) == 1}
         state = await self._take_state(request, params.get("state", ""))
         if state is None:
-            return await self._refuse_callback(request)
+            return await self.show(request, HOME, _BAD_STATE, 400)
         cleared = cookie_header(request, state.cookie_name, "", 0)
         try:
             await self._provider.check_issuer(params.get("iss"))
@@ -201,14 +200,6 @@ class LoginRoutes:
         """The sign-in that a callback completes, which nobody can complete again; None if it is not of this browser."""
         state = parse_cookie(self._sessions.key, text, read_cookie(request, cookie_name(text)), time.time())
         return state if state is not None and await self._sessions.use_state(text, state.ends) else None
-
-    async def _refuse_callback(self, request: Request) -> Response:
-        """The page to sign in again; the first page for somebody who has a session, and has only gone back."""
-        if session_cookie(request) is not None:
-            with suppress(Unauthorized):
-                await self._authenticator.identify(request)
-                return redirect(below_root(request, HOME))
-        return await self.show(request, HOME, _BAD_STATE, 400)
 
     async def _begin(
         self,

@@ -1,8 +1,8 @@
 """Notices that the log has lost its end while the process runs: an older backup was restored, or a standby took over.
 
 Caches and readers of a process go by positions, and the next writes use those of lost events again. So a process that
-has read them cannot go on. On PostgreSQL both events end all connections, so a check of each new connection suffices,
-and requests cost nothing.
+has read them cannot go on. On PostgreSQL both events usually end all connections, so readers check each new connection,
+and requests cost nothing. Writers know the end of the log that they continue, and check that.
 """
 
 from __future__ import annotations
@@ -41,6 +41,11 @@ class KnownLogEnd:
         """Remembers an interaction by its last position and its chain hash; an earlier one has no effect."""
         if position > self._end[0]:
             self._end = position, chain
+
+    def check_end(self, connection: Any, position: int, chain: bytes) -> None:
+        """`check` where the end of the log has been read. Cost: none if this process has written it."""
+        if (position, chain) != self._end:
+            self.check(connection)
 
     def forget(self) -> None:
         """Forgets it, because the store is closed."""

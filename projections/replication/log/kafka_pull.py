@@ -106,7 +106,7 @@ class _TopicFollower:
         self._topic = topic
         self._ingester = LogIngester(link, context)
         self._order: RecordOrder[LogTopicRecord] = RecordOrder(self._ingester.cursor)
-        self._assembler = InteractionAssembler()
+        self._assembler = InteractionAssembler(context.max_interaction_bytes)
         self._partition_marks = PartitionMarks(context.states.read(link.id).status.get("offsets", {}))
         self._expected_marks: dict[int, RecordMark] = {}
         self._foreign_record: BrokenFeed | None = None
@@ -213,10 +213,11 @@ class _TopicFollower:
         nothing for a while.
         """
         partitions_ahead = self._order.partitions_ahead()
-        if partitions_ahead == partitions or time.monotonic() > self._progress_at + STALL_SECONDS:
-            raise self._foreign_record or self._reset_offsets(
-                f"the topic {self._topic} has no record of position {self._order.last_number + 1}"
-            )
+        is_impossible = partitions_ahead == partitions
+        if is_impossible or time.monotonic() > self._progress_at + STALL_SECONDS:
+            missing = f"the topic {self._topic} has no record of position {self._order.last_number + 1}"
+            # Offsets advance only with what is imported, so a record that is late comes after them.
+            raise self._foreign_record or (self._reset_offsets(missing) if is_impossible else BrokenFeed(missing))
         if self._order.waiting_bytes > MAX_WAITING_BYTES:
             self._consumer.pause(*(TopicPartition(self._topic, partition) for partition in partitions_ahead))
         elif paused_partitions := self._consumer.paused():

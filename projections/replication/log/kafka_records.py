@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from annals.commands.store.mapper import UnreadableEvent
 from annals.domain.registry.events import EntityEvent
-from annals.domain.replication.foreign_interaction import ForeignInteraction
+from annals.domain.replication.foreign_interaction import MAX_INTERACTION_BYTES, ForeignInteraction
 from annals.domain.values.json_text import InvalidJson, loads_trusted
 from annals.projections.kafka.log_topic import DOCUMENT, SCHEMA
 from annals.projections.log.table_rows import KNOWN_VERSIONS, event_of
-from annals.projections.replication.log.log_lines import BrokenFeed, foreign_interaction
+from annals.projections.replication.log.log_lines import BrokenFeed, check_size, foreign_interaction
 
 _KNOWN_SCHEMAS: Final = [str(version).encode() for version in KNOWN_VERSIONS]
 
@@ -26,9 +26,14 @@ class LogTopicRecord(NamedTuple):
 
 
 class InteractionAssembler:
-    """Assembles interactions from rows, across calls."""
+    """Assembles interactions from rows, across calls.
 
-    def __init__(self) -> None:
+    max_bytes: the limit of an interaction, which is in memory until its last event arrives.
+    """
+
+    def __init__(self, max_bytes: int = MAX_INTERACTION_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._events: list[EntityEvent] = []
         self._documents: dict[str, bytes] = {}
 
@@ -49,7 +54,7 @@ class InteractionAssembler:
                     yield foreign_interaction(
                         members, members["registry_url"], _state_hash(members), self._events, self._documents
                     )
-                    self._events, self._documents = [], {}
+                    self._bytes, self._events, self._documents = 0, [], {}
             except (InvalidJson, ValueError, KeyError, TypeError, AttributeError, UnreadableEvent) as error:
                 raise BrokenFeed(f"a record cannot be read: {' '.join(str(error).split())[:200]}") from error
 
@@ -61,8 +66,11 @@ class InteractionAssembler:
         members: dict[str, Any] = loads_trusted(row.value)
         if members["position"] != members["first"] + len(self._events):
             raise BrokenFeed(f"position {members['position']} does not begin an interaction")
+        content = row.headers.get(DOCUMENT)
+        self._bytes += len(row.value) + len(content or b"")
+        check_size(self._bytes, self._max_bytes, members)
         self._events.append(event_of(members["topic"], members["revision"], members["state"]))
-        if (content := row.headers.get(DOCUMENT)) is not None:
+        if content is not None:
             self._documents[sha256(content).hexdigest()] = content
         return members
 

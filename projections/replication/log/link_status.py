@@ -102,7 +102,7 @@ def compare_registries(
     if remote is None:
         with closing(context.connect(link)) as opened:
             return compare_registries(link, context, opened, counts=counts)
-    with context.readers.view() as view:
+    with context.readers.background_view() as view:
         snapshot = remote_snapshot(remote, context.states.read(link.id).cursor)
         found = find_differences(link, view, remote, snapshot)
         first_difference = next(found, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -46,9 +46,7 @@ class LogLineParser:
     def feed(self, line: bytes) -> ForeignInteraction | None:
         """The interaction that a line completes; None before its last line. Raises: BrokenFeed."""
         self._bytes = self._bytes + len(line) if self.has_partial else len(line)
-        if self._bytes > self._max_bytes:
-            limit = f"more than {self._max_bytes} bytes, the limit of ANNALS_LINK_MAX_INTERACTION"
-            raise BrokenFeed(f"the interaction {self._interaction.get('xregcorrelationid', '')} has {limit}")
+        check_size(self._bytes, self._max_bytes, self._interaction)
         try:
             return self._add_line(loads_trusted(line))
         except _UNREADABLE as error:
@@ -80,6 +78,13 @@ class LogLineParser:
             events,
             documents,
         )
+
+
+def check_size(size: int, max_bytes: int, interaction_members: Mapping[str, Any]) -> None:
+    """Raises: BrokenFeed for an interaction that is larger than the limit."""
+    if size > max_bytes:
+        limit = f"more than {max_bytes} bytes, the limit of ANNALS_LINK_MAX_INTERACTION"
+        raise BrokenFeed(f"the interaction {interaction_members.get('xregcorrelationid', '')} has {limit}")
 
 
 def parse_interactions(

@@ -71,7 +71,7 @@ def repair(link: Link, context: LinkWorkerContext) -> int:
 
 
 def _hashes(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> ComparedHashes:
-    with context.readers.view() as view:
+    with context.readers.background_view() as view:
         return scope_hashes(link, view, remote, snapshot)
 
 
@@ -90,7 +90,7 @@ def apply_differences(
     """
     for attempt in range(_MAX_ROUNDS):
         snapshot = take_snapshot()
-        with context.readers.view() as view:
+        with context.readers.background_view() as view:
             position = view.log.head().last
             differences = list(find_differences(link, view, remote, snapshot))
             if check is not None:

@@ -124,7 +124,7 @@ def _fetch_groups(
 ) -> None:
     """Fetches Groups. narrowed_link: the link with only those Groups in scope."""
     check = partial(_check_origin, link, remote)
-    with context.readers.view() as view:  # checked before the model is changed for Groups that cannot come
+    with context.readers.background_view() as view:  # checked before the model is changed for Groups that cannot come
         check(view, list(find_differences(narrowed_link, view, remote, snapshot)))
     _extend_model(narrowed_link, context, remote, snapshot.position)
     apply_differences(narrowed_link, context, remote, lambda: snapshot, check)

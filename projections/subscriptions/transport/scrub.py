@@ -5,15 +5,12 @@ Rules SUB-303 and SUB-823.
 
 from __future__ import annotations
 
-import html
-import json
 import re
-from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
-from urllib.parse import quote, quote_plus
 
+from annals.projections.outgoing.secret_encodings import secret_encodings
 from annals.projections.subscriptions.contract import Credential, Outcome
 
 #: Largest size of the text in bytes.
@@ -24,7 +21,7 @@ MASK: Final = "***"
 def scrub_secrets(body: bytes, secrets: Iterable[str], is_complete: bool = True) -> str:
     """At most 1 KiB of an answer's text. is_complete: whether the body was read to its end."""
     encodings = sorted(
-        {encoding for secret in secrets if secret for encoding in _encodings(secret)}, key=len, reverse=True
+        {encoding for secret in secrets if secret for encoding in secret_encodings(secret)}, key=len, reverse=True
     )
     text = _mask_secrets(body.decode("utf-8", "replace"), encodings)
     if not is_complete and encodings:
@@ -49,14 +46,3 @@ def _mask_secrets(text: str, encodings: Iterable[str]) -> str:
         # In any case, because client libraries change the case of some errors.
         text = re.sub(re.escape(encoding), MASK, text, flags=re.IGNORECASE)
     return text
-
-
-def _encodings(secret: str) -> Iterator[str]:
-    """A secret in the encodings in which programs repeat their input."""
-    yield secret
-    yield quote(secret, safe="")
-    yield quote_plus(secret)
-    yield html.escape(secret)
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield b64encode(secret.encode()).decode()

@@ -110,6 +110,18 @@ def test_keys_end(api: AccessApi) -> None:
     assert {api.create_key(name=name)["name"] for name in ("ci", "short")} == {"ci", "short"}
 
 
+@pytest.mark.parametrize(("graces", "status"), [((), "ada"), ((60,), "ada"), ((0,), 429)])
+def test_expired_keys_are_no_guesses(api: AccessApi, graces: tuple[int, ...], status: Any) -> None:
+    # ACC-110: a program may go on sending a key that has expired, or whose grace is over; others are not known
+    key = api.create_key(expires="2026-01-02T04:00:00Z")
+    for grace in graces:
+        assert api.send("POST", f"/-/keys/{key['id']}/actions/rotate", {"grace": grace}).status_code == 200
+    api.now += timedelta(hours=1)
+    assert {api.whoami(key["key"]) for _ in range(50)} == {401}
+    answer = api.send("GET", "/-/whoami")
+    assert (answer.json()["name"] if answer.status_code == 200 else answer.status_code) == status
+
+
 def test_keys_of_the_past(api: AccessApi) -> None:
     # ACC-40, ACC-48: `asof` returns the keys of a moment, without their last use
     created = api.create_key()

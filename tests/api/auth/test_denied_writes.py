@@ -155,7 +155,7 @@ def test_the_bound(store_url: str) -> None:
 def test_a_flood_is_limited(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-112, ACC-116: ten rows a second for a reason; the next row counts the omitted ones; reads do not count."""
     now = [0.0]
-    monkeypatch.setattr("annals.api.auth.limits.denials.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("annals.api.http.access_log.rate_by_reason.time.monotonic", lambda: now[0])
     for _ in range(30):
         api.send("GET", "/dirs", authorization="Bearer guess")
     for _ in range(15):

@@ -144,6 +144,23 @@ def test_too_many_attempts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert api.send("GET", "/-/livez", **attacker).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("credential", "status"),
+    [
+        (token(exp=5), 200),
+        (token(exp=5)[:-4] + "AAAA", 429),
+        (token(exp=5, nbf=2**33), 429),
+        (token(exp=0, sub=""), 429),
+    ],
+    ids=["expired", "forged", "never valid", "of nobody"],
+)
+def test_expired_tokens_are_no_guesses(api: Api, credential: str, status: int) -> None:
+    """ACC-110: the tokens of an office, which has one address, may expire while programs still send them."""
+    for _ in range(50):
+        assert api.send("GET", "/", authorization=f"Bearer {credential}").status_code == 401
+    assert api.send("GET", "/", **GOOD).status_code == status
+
+
 def test_guesses_at_the_same_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-110: only five are checked, so a right password among the others is not detected."""
 
@@ -282,7 +299,7 @@ def test_denials_are_logged_and_counted(api: Api, caplog: pytest.LogCaptureFixtu
 def test_lines_are_bounded(api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-112: ten a second for each reason; the next line has the number of omitted lines."""
     now = [100.0]
-    monkeypatch.setattr("annals.api.auth.limits.denials.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("annals.api.http.access_log.rate_by_reason.time.monotonic", lambda: now[0])
     for number in range(30):
         api.send("GET", "/dirs", host="evil.example")
         if number == 24:

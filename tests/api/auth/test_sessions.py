@@ -122,6 +122,15 @@ def test_sessions_end_with_their_provider(store: SessionStore, provider: Provide
     assert caller(open_sessions(store, clock, KEY), cookie) is None, "and stays so"
 
 
+@pytest.mark.parametrize("provider", [None, OtherProvider()])
+def test_no_other_provider_gets_the_id_token(store: SessionStore, provider: Provider | None) -> None:
+    """ACC-57: a sign-out on a server with another provider, or none, ends the session and does not go on to it."""
+    clock = Clock()
+    cookie = asyncio.run(open_sessions(store, clock, KEY).begin(ADA, TOKENS))
+    assert asyncio.run(open_sessions(store, clock, KEY, provider=provider).end(cookie)) is None
+    assert caller(open_sessions(store, clock, KEY), cookie) is None
+
+
 def test_tokens_of_another_session_do_not_open(store: SessionStore) -> None:
     """ACC-56: tokens that are copied into the row of another session cannot be decrypted."""
     vault = Vault([KEY])

@@ -142,7 +142,8 @@ def test_a_failed_handshake_is_logged(
 
 
 def test_clients_that_begin_no_handshake(authority: Authority, issued: dict[str, Issued], tmp_path: Path) -> None:
-    """ACC-114: connections have limits from their beginning: of their number, and of the time of a handshake."""
+    """ACC-112, ACC-114: connections have limits from their beginning: of their number, and of the time of a handshake.
+    The log says that there are too many."""
     settings = tls_settings(issued, ANNALS_MAX_CONNECTIONS="4", ANNALS_HEADER_SECONDS="4")
     with serving(f"sqlite:///{tmp_path}/annals.db", tmp_path, **settings) as running, ExitStack() as silent:
         address, files = httpx.URL(running.url), Path(f"/proc/{running.process.pid}/fd")
@@ -154,6 +155,7 @@ def test_clients_that_begin_no_handshake(authority: Authority, issued: dict[str,
             until(lambda: len([*files.iterdir()]) > used + 100)
             assert http.get(f"{running.url}/-/livez").status_code == 200, "an open connection is not affected"
             assert len([*files.iterdir()]) < used + 200
+            until(lambda: "too many connections are open" in (tmp_path / "serve.log").read_text())
         with pytest.raises(httpx.TransportError), client(authority) as http:
             http.get(f"{running.url}/-/livez")
         until(lambda: len([*files.iterdir()]) < used + 20)

@@ -37,4 +37,4 @@ def test_an_archive_that_was_moved_away(
     assert both.code == 3 and both.err.endswith("record that with annals log archive --moved-to; then verify again.\n")
     assert annals("log", "archive", "--moved-to", "new").code == 0
     damaged = annals("log", "verify")
-    assert damaged.code == 3 and damaged.err.endswith("findings; restore the store from a backup.\n")
+    assert damaged.code == 3 and damaged.err.endswith("1 finding; restore the store from a backup.\n")

@@ -196,4 +196,5 @@ def test_the_folder_of_segments_may_be_in_the_file(folder: Path, annals: Annals)
     assert (missing.code, "--folder or ANNALS_SEGMENTS is needed" in missing.err) == (2, True)
     (folder / "set").mkdir()
     (folder / ".env").write_text("ANNALS_SEGMENTS=set\n")
-    assert annals("segments", "list").code == 0
+    empty = annals("segments", "list")
+    assert (empty.code, "there are no segments at set." in empty.err) == (3, True), empty

@@ -159,3 +159,49 @@ def test_a_lost_connection_is_replaced(postgres_url: str) -> None:
     with closing(ViewPool(postgres_url)) as readers:
         pids = asyncio.run(run())
     assert len(set(pids)) == len(pids) >= 2  # look-ups in between may have been answered by another connection
+
+
+async def cancel_while_connecting(lookups: EntityLookups) -> asyncio.Task[None]:
+    """Cancels a look-up while its connection is being opened; returns the task that opens it."""
+    queue = lookups._queues[False]
+    before, waiting = queue._connect_task, queue.add("/")
+    while (connecting := queue._connect_task) is None or connecting is before:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    return connecting
+
+
+def end_connection(readers: ViewPool, lookups: EntityLookups) -> None:
+    used = lookups._queues[False]._lookups
+    assert used is not None
+    pid = used._connection.info.backend_pid
+    readers.quick_view()._db.one("SELECT pg_terminate_backend(?::bigint::int, 5000)", (pid,))
+
+
+def test_a_cancelled_one_takes_no_second_try_from_others(postgres_url: str) -> None:
+    create(postgres_url)
+
+    async def run() -> None:
+        with closing(EntityLookups(readers)) as lookups:
+            await lookups.find("/", False)
+            end_connection(readers, lookups)
+            await (await cancel_while_connecting(lookups))
+            end_connection(readers, lookups)
+            assert (await lookups.find("/", False)).row
+
+    with closing(ViewPool(postgres_url)) as readers:
+        asyncio.run(run())
+
+
+def test_a_connection_that_is_being_opened_is_closed_too(postgres_url: str) -> None:
+    create(postgres_url)
+
+    async def run() -> None:
+        lookups = EntityLookups(readers)
+        connecting = await cancel_while_connecting(lookups)
+        lookups.close()
+        await connecting
+        assert lookups._queues[False]._lookups is None
+
+    with closing(ViewPool(postgres_url)) as readers:
+        asyncio.run(run())

@@ -75,8 +75,28 @@ def test_a_lock_stops_only_the_requests_that_need_the_table(
 
 
 async def assert_alive(api: Api) -> None:
-    for path in ("/-/livez", "/-/log/head"):
+    for path in ("/-/livez", "/livez", "/-/log/head"):
         assert (await api.client.get(path, timeout=60)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/dirs/none", "/dirs/d?asof=3", "/dirs?sort=name"])
+def test_many_requests_that_wait_for_a_lock_stop_nothing_else(postgres_url: str, path: str) -> None:
+    """README.md: the same with more requests than the process has connections."""
+    create(postgres_url)
+    with serving(postgres_url) as api:
+        api.done("PUT", "/dirs/d/files/f", b"one")
+
+        async def run() -> None:
+            with locked(postgres_url, "entity") as lock_ended:
+                waiting = [asyncio.create_task(api.client.get(path, timeout=60)) for _ in range(40)]
+                await asyncio.sleep(0.5)
+                await assert_alive(api)
+                assert (await api.client.put("/-/livez")).status_code == 405
+                await asyncio.to_thread(lambda: None)
+                assert not lock_ended.is_set()
+            assert {answer.status_code for answer in await asyncio.gather(*waiting)} < {200, 404}
+
+        api.runner.run(run())
 
 
 def test_readers_of_a_feed_that_wait_for_a_lock_stop_nothing_else(postgres_url: str) -> None:

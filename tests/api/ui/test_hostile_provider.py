@@ -215,6 +215,17 @@ def test_a_good_answer(api: Api, provider: HostileProvider) -> None:
     assert sent["code_verifier"] not in cookie and sent["client_id"] == "annals"
 
 
+@pytest.mark.parametrize("state", ["x", "", "used"])
+def test_a_bad_state_with_a_session(api: Api, provider: HostileProvider, state: str) -> None:
+    """ACC-53: it is 400 for somebody who is signed in, too, and changes no session."""
+    answer = complete(api, provider, lambda nonce: (200, {"id_token": id_token(claims_of(provider, nonce))}))
+    used = parse_qs(urlsplit(str(answer.request.url)).query)["state"][0]
+    session = f"annals={api.client.cookies['annals']}"
+    bad = api.send("GET", f"/ui/login/callback?code=c&state={used if state == 'used' else state}", cookie=session)
+    assert bad.status_code == 400 and "set-cookie" not in bad.headers
+    assert api.send("GET", "/-/whoami", cookie=session).json()["name"] == "eve"
+
+
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer x"}, {"cookie": "annals=x"}])
 @pytest.mark.parametrize("path", ["/", "/-/log", "/compat/confluent/subjects"])
 def test_a_challenge_where_only_a_provider_is_set(api: Api, path: str, headers: dict[str, str]) -> None:

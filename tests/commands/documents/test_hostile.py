@@ -62,9 +62,20 @@ def checker() -> DocumentChecker:
     return DocumentChecker(CheckLimits(seconds=SECONDS, memory=1024 * MEGABYTE))
 
 
+@pytest.fixture(scope="module")
+def patient_checker() -> DocumentChecker:
+    """For documents that another limit refuses, which may take longer than two seconds on a busy machine."""
+    return DocumentChecker(CheckLimits(seconds=60, memory=1024 * MEGABYTE))
+
+
 @pytest.mark.parametrize("name", names())
 def test_a_hostile_document_ends_in_time_and_reaches_nothing(
-    name: str, table: dict[str, HostileDocument], checker: DocumentChecker, listener: socket.socket, tmp_path: Path
+    name: str,
+    table: dict[str, HostileDocument],
+    checker: DocumentChecker,
+    patient_checker: DocumentChecker,
+    listener: socket.socket,
+    tmp_path: Path,
 ) -> None:
     one, content = table[name], table[name].content()
     documents = {digest(content) or "": content}
@@ -77,7 +88,8 @@ def test_a_hostile_document_ends_in_time_and_reaches_nothing(
             CompatibilityCheck(format_check, older),
             CompatibilityCheck(older, format_check, newer="writer"),
         ]
-    answers = checker.check(document_checks, documents.__getitem__)
+    by_other_limit = one.says not in ("", ANY, TIMED_OUT_TEXT)
+    answers = (patient_checker if by_other_limit else checker).check(document_checks, documents.__getitem__)
     texts = [found.text for found in answers[format_check]]
     assert all(len(text) <= 1000 and text.isprintable() for text in texts), texts
     if one.says != ANY:

@@ -89,23 +89,37 @@ def test_a_process_goes_on_only_with_the_log_that_it_has_read(case: str, store_u
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_a_write_continues_only_the_log_that_its_process_has_read(case: str, store_url: str) -> None:
+    """An older file or dump may take the place of the data without ending a connection."""
+    is_lost, later_names = CASES[case]
+    with closing(Store(store_url)) as store, other_server(store_url) as other:
+        store.create()
+        append(store, "/dirs/a", "/dirs/b")
+        if is_lost:
+            lose_end(other)
+        append(other, *later_names)
+        before = other.log_end()
+        for _ in range(2):
+            assert outcome(lambda: append(store, "/dirs/e")) == (LOST if is_lost else None)
+        assert (other.log_end() == before) == is_lost
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_each_new_connection_to_a_server_is_checked(
     case: str, postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     is_lost, later_names = CASES[case]
     url = f"{postgres_url}&application_name=ended{postgres_url[-32:]}"
-    with (
-        closing(Store(url)) as store,
-        other_server(postgres_url) as other,
-        closing(ReaderThread("test", url)) as reader,
-    ):
+    with closing(Store(url)) as store, closing(ReaderThread("test", url)) as reader:
         store.create()
         append(store, "/dirs/a")
-        append(other, "/dirs/b")
+        with other_server(postgres_url) as other:
+            append(other, "/dirs/b")
         assert reader.log_end() == 2  # the followers of a process know what it has not written itself
-        if is_lost:
-            lose_end(other)
-        append(other, *later_names)
+        with other_server(postgres_url) as other:
+            if is_lost:
+                lose_end(other)
+            append(other, *later_names)
         end_connections(postgres_url, f"ended{postgres_url[-32:]}")
         for action in (
             lambda: append(store, "/dirs/e"),

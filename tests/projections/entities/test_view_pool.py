@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,7 +13,7 @@ from sqlalchemy import make_url
 
 from annals.projections.database import connection_pool
 from annals.projections.database.connection_pool import KEPT
-from annals.projections.entities.view_pool import MAX_CONNECTIONS, ViewPool
+from annals.projections.entities.view_pool import SERVER_LIMITS, ViewPool
 from tests.support.polling import until
 from tests.support.registries.in_process import create
 
@@ -35,8 +36,38 @@ def test_connections_are_limited_and_returned(postgres_url: str, monkeypatch: py
 
         with ThreadPoolExecutor(50) as threads:
             most = max(threads.map(read, range(200)))
-        assert 4 < most <= MAX_CONNECTIONS
+        assert SERVER_LIMITS.statements < most <= SERVER_LIMITS.snapshots + SERVER_LIMITS.statements
         assert until(lambda: (left := count(readers)) <= 2 * KEPT and left)
+
+
+def test_slow_reads_of_a_file_never_stop_the_event_loop(sqlite_url: str) -> None:
+    """An event loop reads from a file directly, so threads that read for long must leave it a connection."""
+    create(sqlite_url)
+    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000) SELECT max(i) FROM n"
+    with closing(ViewPool(sqlite_url)) as readers, ThreadPoolExecutor(20) as threads:
+        slow = [threads.submit(readers.quick_view().database.one, rows) for _ in range(20)]
+        until(lambda: all(each.running() for each in slow))
+        asyncio.run(readers.read(readers.quick_view().position))
+        assert not any(each.done() for each in slow)
+
+
+def test_what_each_request_needs_waits_for_no_other_read(postgres_url: str) -> None:
+    create(postgres_url)
+    with closing(ViewPool(postgres_url)) as readers, ThreadPoolExecutor(20) as threads:
+        slow = [threads.submit(readers.quick_view().database.one, "SELECT pg_sleep(2)::text") for _ in range(20)]
+        until(lambda: all(each.running() for each in slow))
+        assert readers.reserved_view().position() == readers.quick_view().position()
+        assert not all(each.done() for each in slow)
+
+
+def test_connections_in_use_are_closed_after_the_pool(postgres_url: str) -> None:
+    create(postgres_url)
+    with closing(ViewPool(postgres_url)) as others:
+        readers = ViewPool(postgres_url)
+        with readers.view() as view:
+            row: Any = view.database.one("SELECT pg_backend_pid()")
+            readers.close()
+        until(lambda: others.quick_view().database.one(f"SELECT 1 FROM pg_stat_activity WHERE pid = {row[0]}") is None)
 
 
 def count(readers: ViewPool) -> int:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -315,6 +316,24 @@ def test_a_record_that_never_arrives(
             until(future.done, SECONDS)
         with pytest.raises(BrokenFeed, match=f"the topic {topic} has no record of position {position}$"):
             future.result()
+        # the next run does not read what is imported again
+        assert ("offsets" in tools.states.read(link.id).status) == (missing == "the last record")
+
+
+def test_an_interaction_on_a_topic_has_a_limit(tmp_path: Path, broker: Kafka, records: list[Any]) -> None:
+    # LEG-910: an endless interaction takes no more memory than the limit; others before it are imported
+    sizes = dict.fromkeys(sorted({int(dict(each.headers)["annals_first"]) for each in records}), 0)
+    for each in records:
+        sizes[int(dict(each.headers)["annals_first"])] += len(each.value)
+    limit = max(sizes.values()) - 1
+    refused = next(first for first, size in sizes.items() if size > limit)
+    with following(tmp_path, broker, "large.log", [(0, each) for each in records]) as (link, tools):
+        limited = replace(tools, max_interaction_bytes=limit)
+        with running(link, limited) as future:
+            until(future.done, SECONDS)
+        with pytest.raises(BrokenFeed, match=f"has more than {limit} bytes, the limit of ANNALS_LINK_MAX_INTERACTION"):
+            future.result()
+        assert tools.states.read(link.id).cursor == refused - 1
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class ExampleLog:
         self.path = path
         self.rows = list(rows)
         self.documents = spark.createDataFrame(list(documents), "sha256 string, content binary")
+        self._computed: dict[tuple[str, int | None], list[tuple[Any, ...]]] = {}
 
     @classmethod
     def of(cls, spark: SparkSession, path: Path) -> ExampleLog:
@@ -83,7 +84,12 @@ class ExampleLog:
         )
 
     def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a table at a position, computed from the log in one step."""
+        """The rows of a table at a position, computed from the log in one step, once for all tests."""
+        if (found := self._computed.get((name, end))) is None:
+            found = self._computed[name, end] = self._compute(name, end)
+        return found
+
+    def _compute(self, name: str, end: int | None) -> list[tuple[Any, ...]]:
         log, documents = self.log(0, end), with_sizes(self.documents)
         if name == DOCUMENTS:
             return plain(documents.where(documents.sha256.isin(self._document_hashes(end))))

@@ -1,0 +1,52 @@
+"""Links go on after failures, whatever fails together with the other registry."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+
+from annals.api.registry.open_registry import open_registry
+from annals.api.replication.wiring import build_link_context
+from annals.api.settings.settings import Settings
+from annals.domain.access.roles import Caller, Role
+from annals.domain.decisions.commands import WriteLink
+from annals.domain.replication.link import Link
+from annals.domain.replication.link_document import parse_link
+from annals.domain.values.json_text import dumps
+from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.service import ReplicationService
+from tests.projections.replication.test_remote import answering
+from tests.support.polling import until
+from tests.support.registries.restarted import MASTER_KEY
+
+TOKEN = "swordfish-1"
+
+
+def test_a_link_survives_an_outage_of_both_registries(store_url: str) -> None:
+    # LEG-901: the link retries, and its status names the failure, without the token that the other registry repeats
+    settings = Settings(database=store_url, master_key=MASTER_KEY, sinks_allow="127.0.0.1")
+    problem = dumps({"type": "http://a/-/docs#any", "title": f"The token {TOKEN} is not known."})
+    with answering(503, problem) as url, closing(open_registry(settings)) as registry:
+        parsed = parse_link({"url": url, "dialect": "log", "credential": {"type": "bearer", "token": TOKEN}})
+        command = WriteLink("/-/links/primary", True, parsed.attributes, parsed.secrets)
+        registry.command_bus.submit(command, Caller("root", Role.ADMIN)).result()
+        states = LinkStates(settings.database)
+        context, reads = build_link_context(settings, registry, states), 0
+
+        def reveal(link: Link) -> Mapping[str, str]:
+            nonlocal reads
+            reads += 1
+            if reads == 2:  # after the first attempt has used the token
+                raise sqlite3.OperationalError("the database does not answer")
+            return context.reveal_secrets(link)
+
+        links = registry.readers.quick_view().links
+        service = ReplicationService(settings.database, replace(context, reveal_secrets=reveal), lambda: [*links.all()])
+        service.start()
+        try:
+            error = until(lambda: states.read("primary").status.get("error"), 60)
+        finally:
+            service.stop()
+    assert reads > 2 and "answers 503: The token *** is not known" in error
