@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def interruptible_jobs(spark: SparkSession) -> Iterator[None]:
         spark.sparkContext.cancelAllJobs()
         raise KeyboardInterrupt
 
-    with own_interrupts(), _silent_root_logger():
+    with own_interrupts(), _silent_py4j():
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, interrupt)
         try:
@@ -52,14 +53,18 @@ def interruptible_jobs(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _silent_root_logger() -> Iterator[None]:
-    """Drops what is logged without a logger of its own: Py4J logs an interrupted call there, with a traceback."""
+def _silent_py4j() -> Iterator[None]:
+    """Drops what Py4J logs with the root logger: an interrupted call, with a traceback."""
     root = logging.getLogger()
-    was_disabled, root.disabled = root.disabled, True
+    root.addFilter(_is_not_from_py4j)
     try:
         yield
     finally:
-        root.disabled = was_disabled
+        root.removeFilter(_is_not_from_py4j)
+
+
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
+    return PurePath(record.pathname).parent.name != "py4j"
 
 
 def _drop_connection(spark: SparkSession) -> None:

@@ -39,12 +39,11 @@ class LakePlace(NamedTuple):
 
 
 def append_lake(
-    place: LakePlace, location: LogLocation, report: ReportProgress, follow: tuple[Event, float] | None
+    place: LakePlace, location: LogLocation, report: ReportProgress, stop: Event, seconds: float | None
 ) -> None:
-    """Brings the tables up to the end of the log; again and again with `follow`, an event that ends it and seconds.
+    """Brings the tables up to the end of the log.
 
-    The event ends it after the table that it works on.
-
+    stop: ends it after the table that it works on. seconds: until the next look at the log; None for one look only.
     Raises: UsageError, InvalidInput, StoreError.
     """
     with _open_lake(place, location) as lake, reported_tasks(lake.spark, report):
@@ -54,15 +53,15 @@ def append_lake(
         position = -1
         while True:
             try:
-                result = _append_once(lake, source, location, names, follow[0].is_set if follow else lambda: False)
+                result = _append_once(lake, source, location, names, stop.is_set)
                 if result.position != position:
                     typer.echo(f"position {result.position}, {result.events} new events")
                 position = result.position
             except LakeBusy as error:
-                if follow is None:
+                if seconds is None:
                     raise
                 print_notice(f"{error}; trying again", logging.WARNING)
-            if follow is None or follow[0].wait(follow[1]):
+            if seconds is None or stop.wait(seconds):
                 return
 
 

@@ -101,7 +101,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
-        from annals.projections.segments.folder import NoSegments
+        from annals.projections.segments.folder import MissingSegment, NoSegments
         from annals.projections.segments.manifest import UnreadableManifestEntry
         from annals.spark_projections.jars import MissingJars
         from annals.spark_projections.java import MissingJava
@@ -121,7 +121,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
     try:
         with interruptible_jobs(spark):
             yield spark
-    except (NoSegments, UnreadableManifestEntry) as error:
+    except (NoSegments, MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{error}.") from error
     except (PySparkException, OSError, ValueError) as error:
         raise InvalidInput(_error_line(error)) from error

@@ -15,7 +15,7 @@ from io import BufferedIOBase, BytesIO
 from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from pyarrow import fs
@@ -29,6 +29,7 @@ _PART_SUFFIX: Final = ".part"
 #: Filesystems on which a file appears only when it is complete.
 _OBJECT_STORES: Final = {"s3", "gcs", "abfs"}
 _CONCURRENT_READS: Final = 16
+MISSING_SEGMENT: Final = "the next segment is missing, while there are later ones"
 _COPY_BYTES: Final = 1 << 20
 
 
@@ -36,8 +37,22 @@ class NoSegments(Exception):
     """A folder that was to be read has no segments, or does not exist."""
 
 
+class MissingSegment(Exception):
+    """A folder that was to be read lacks a segment, and has later ones."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"position {position}: {MISSING_SEGMENT}")
+
+
 class ConcurrentWriteError(Exception):
     """Another process has written the same segments meanwhile."""
+
+
+class SegmentSequence(NamedTuple):
+    """Segments that follow each other. missing: the position after them, if there are later segments; else None."""
+
+    ranges: list[SegmentRange]
+    missing: int | None
 
 
 class SegmentFolder:
@@ -50,11 +65,30 @@ class SegmentFolder:
         self._writes_whole_files = filesystem.type_name in _OBJECT_STORES
 
     def ranges(self, after: int = 0) -> list[SegmentRange]:
+        """The segments of `sequence`."""
+        return self.sequence(after).ranges
+
+    def unbroken_ranges(self) -> list[SegmentRange]:
+        """The same from position 1, for a reader of the whole log.
+
+        Raises: NoSegments, MissingSegment, so that the reader takes no part of a log for the whole; OSError.
+        """
+        ranges, missing = self.sequence()
+        if missing:
+            raise MissingSegment(missing)
+        if not ranges:
+            raise NoSegments(f"there are no segments at {self.name}")
+        return ranges
+
+    def sequence(self, after: int = 0) -> SegmentSequence:
         """The complete segments that follow each other after a position.
 
         If concurrent writers split the log differently, this is one chain that reaches farthest.
         """
-        return _longest_chain(self.list_ranges(), after)
+        all_ranges = self.list_ranges()
+        ranges = _longest_chain(all_ranges, after)
+        end = ranges[-1].last if ranges else after
+        return SegmentSequence(ranges, end + 1 if any(range.last > end for range in all_ranges) else None)
 
     def list_ranges(self) -> list[SegmentRange]:
         """Every complete segment, by position."""
@@ -167,17 +201,6 @@ def open_folder(uri: str) -> SegmentFolder:
     return SegmentFolder(
         filesystem, root, split_uri._replace(netloc=split_uri.netloc.rpartition("@")[2], query="").geturl()
     )
-
-
-def open_written_folder(uri: str) -> SegmentFolder:
-    """The folder at a path or a URI, for reading: the copy of a log, and no empty log where the copy is missing.
-
-    Raises: NoSegments; errors of `open_folder` and of listing it.
-    """
-    folder = open_folder(uri)
-    if not folder.list_ranges():
-        raise NoSegments(f"there are no segments at {folder.name}")
-    return folder
 
 
 def _sync_names(file: Path, root: Path) -> None:

@@ -10,11 +10,11 @@ from annals.projections.segments.folder import SegmentFolder
 
 
 def rows(folder: SegmentFolder) -> Iterator[LogTableRow]:
-    """Every event of the folder's complete segments, in order, a part of a row group at a time.
+    """Every event of the folder, in order, a part of a row group at a time.
 
-    Raises: UnreadableManifestEntry; OSError or ValueError for a damaged file.
+    Raises: NoSegments; MissingSegment; UnreadableManifestEntry; OSError or ValueError for a damaged file.
     """
-    for entry in folder.entries(folder.ranges()):
+    for entry in folder.entries(folder.unbroken_ranges()):
         with folder.open(entry.log.path) as file:
             yield from log_rows(file)
 
@@ -24,7 +24,7 @@ def documents(folder: SegmentFolder) -> Iterator[DocumentRow]:
 
     Raises: as `rows` does.
     """
-    for entry in folder.entries(folder.ranges()):
+    for entry in folder.entries(folder.unbroken_ranges()):
         if entry.documents:
             with folder.open(entry.documents.path) as file:
                 yield from document_rows(file)

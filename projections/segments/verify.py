@@ -12,12 +12,12 @@ from annals.commands.verify.verify_log import VerificationFinding
 from annals.projections.database.connections import connect
 from annals.projections.log.table_rows import LogTableRow
 from annals.projections.segments.columns import document_rows, log_rows
-from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.folder import MISSING_SEGMENT, SegmentFolder
 from annals.projections.segments.known_documents import KnownDocuments, document_hash_of
 from annals.projections.segments.log_agreement import NO_SEGMENTS, SegmentsEnd, SegmentsMismatch, matching_end
 from annals.projections.segments.manifest import ManifestEntry, SegmentRange, UnreadableManifestEntry
 from annals.projections.segments.verify_chain import ChainVerifier
-from annals.projections.segments.verify_files import BROKEN_CHAIN, find_missing_segment, verify_file
+from annals.projections.segments.verify_files import BROKEN_CHAIN, verify_file
 from annals.projections.segments.write import ProgressCallback, load_hashes
 
 #: The number of events between two reports of progress.
@@ -35,15 +35,15 @@ def verify_segments(
     twice; memory is that of a row group or of the largest document.
     start: the end of segments that were verified before; of these, it reads only the names of documents.
     """
-    ranges = folder.ranges(start.last)
+    ranges, missing = folder.sequence(start.last)
     with closing(KnownDocuments()) as known_documents:
         if start.last and ranges:
             load_hashes(folder, known_documents, start.last)
         verifier = _SegmentVerifier(folder, known_documents, start, lambda reached: progress(reached, ranges[-1].last))
         for range in ranges:
             yield from verifier.verify_segment(range)
-    if finding := find_missing_segment(folder, ranges[-1].last if ranges else start.last):
-        yield finding
+    if missing:
+        yield VerificationFinding(missing, MISSING_SEGMENT)
 
 
 def compare_with_store(folder: SegmentFolder, url: str) -> Iterator[VerificationFinding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -15,48 +14,16 @@ from annals.projections.segments.manifest import DataFile, ManifestEntry, Segmen
 
 #: The number of bytes read together.
 _READ_BYTES: Final = 1 << 20
-#: The number of files read at the same time.
-_CONCURRENT_READS: Final = 4
-
-MISSING_SEGMENT: Final = "the next segment is missing, while there are later ones"
 BROKEN_CHAIN: Final = "the segment does not go on from the one before it"
 
 
-def verify_log_files(
-    folder: SegmentFolder, entries: Sequence[tuple[SegmentRange, ManifestEntry]]
-) -> Iterator[VerificationFinding]:
-    """Everything that is wrong with a folder's manifest, or with the files of events that it names.
-
-    entries: of the complete segments, each with the range in its name. Reads all bytes of these files once, a few files
-    at a time and in bounded memory.
-    Raises: OSError for a folder that cannot be listed.
-    """
-    yield from verify_manifest(folder, entries)
-    with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
-        log_files = ((range, entry.log) for range, entry in entries)
-        yield from filter(None, pool.map(lambda found: verify_file(folder, *found), log_files))
-
-
-def verify_manifest(
-    folder: SegmentFolder, entries: Sequence[tuple[SegmentRange, ManifestEntry]]
-) -> Iterator[VerificationFinding]:
-    """Entries that do not follow each other, and missing ones. Raises: OSError for a folder that cannot be listed."""
+def verify_manifest(entries: Sequence[tuple[SegmentRange, ManifestEntry]]) -> Iterator[VerificationFinding]:
+    """Entries that do not follow each other. entries: each with the range in its name."""
     chain = EMPTY_HASH.hex()
     for range, entry in entries:
         if entry.range != range or entry.previous != chain:
             yield VerificationFinding(range.first, BROKEN_CHAIN)
         chain = entry.chain
-    if finding := find_missing_segment(folder, entries[-1][0].last if entries else 0):
-        yield finding
-
-
-def find_missing_segment(folder: SegmentFolder, end: int) -> VerificationFinding | None:
-    """A finding if there are segments after the end of the chain."""
-    return (
-        VerificationFinding(end + 1, MISSING_SEGMENT)
-        if any(range.last > end for range in folder.list_ranges())
-        else None
-    )
 
 
 def verify_file(folder: SegmentFolder, range: SegmentRange, file: DataFile) -> VerificationFinding | None:

@@ -42,12 +42,13 @@ class Lake:
         """A table, which need not exist yet."""
         return stored_table(self.spark, self.format, self._root, ALL_TABLES[name])
 
-    def existing_tables(self) -> list[str]:
-        """The names of the tables that exist. Raises: NoTables where there is none."""
-        names = [name for name in ALL_TABLES if self.table(name).position()]
-        if not names:
-            raise NoTables(f"there are no tables of the format {self.format} at {self.uri}")
-        return names
+    def existing_tables(self, names: Collection[str] = tuple(ALL_TABLES)) -> list[str]:
+        """Those of some names whose tables exist. Raises: NoTables where there is none."""
+        existing_names = [name for name in names if self.table(name).position()]
+        if not existing_names:
+            named = f" named {' or '.join(names)}" if len(names) < len(ALL_TABLES) else ""
+            raise NoTables(f"there are no tables{named} of the format {self.format} at {self.uri}")
+        return existing_names
 
     def writer_lock(self) -> AbstractContextManager[None]:
         """See `writer_lock.writer_lock`."""

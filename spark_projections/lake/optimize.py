@@ -22,13 +22,12 @@ def optimize(
     """Sorts and merges the files of tables, and removes those that nobody has needed for some hours.
 
     No row and no position changes. keep_hours: a reader that began before may miss its files.
-    Raises: NoTables; LakeError for a negative time.
+    Raises: NoTables where there is none of these tables; LakeError for a negative time.
     """
     if keep_hours < 0:
         raise LakeError("--keep-hours must not be negative")
-    existing_tables = lake.existing_tables()  # first, because the lock makes the folder
+    existing_tables = lake.existing_tables(names)  # first, because the lock makes the folder
     with lake.writer_lock():
         for name in existing_tables:
-            if name in names:
-                lake.table(name).optimize(keep_hours)
-                report_step(f"{name}: optimized")
+            lake.table(name).optimize(keep_hours)
+            report_step(f"{name}: optimized")

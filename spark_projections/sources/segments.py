@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from annals.projections.segments.folder import open_written_folder
+from annals.projections.segments.folder import MissingSegment, open_folder
 from annals.projections.segments.manifest import ManifestEntry, UnreadableManifestEntry
 from annals.projections.segments.verify_files import compare_files, verify_manifest
 from annals.spark_projections.hadoop_paths import spark_uri
@@ -23,10 +23,10 @@ def read(spark: SparkSession, folder: str, after: int = 0) -> DataFrame:
 
     folder: a path or a URI that this process and Spark's workers can access. Files without an entry in the manifest are
     ignored: a killed writer may have left them, and another one may have written the same events again.
-    Raises: NoSegments; ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
+    Raises: NoSegments, MissingSegment; ValueError for a URI without a filesystem, UnreadableManifestEntry, OSError.
     """
-    segments = open_written_folder(folder)
-    ranges = [range for range in segments.ranges() if range.last > after]
+    segments = open_folder(folder)
+    ranges = [range for range in segments.unbroken_ranges() if range.last > after]
     log = _read_entries(spark, folder, [*segments.entries(ranges)])
     return log.where(f.col("position") > after) if after else log
 
@@ -39,17 +39,14 @@ def read_verified(spark: SparkSession, folder: str) -> DataFrame:
     Raises: UnverifiedLog; NoSegments; ValueError for a URI without a filesystem, OSError for a folder that cannot be
     listed.
     """
-    segments = open_written_folder(folder)
-    ranges = segments.ranges()
+    segments = open_folder(folder)
     try:
+        ranges = segments.unbroken_ranges()
         entries = [*segments.entries(ranges)]
-    except UnreadableManifestEntry as error:
+    except (MissingSegment, UnreadableManifestEntry) as error:
         raise UnverifiedLog(str(error)) from None
     pairs = [*zip(ranges, entries, strict=True)]
-    for finding in (
-        *verify_manifest(segments, pairs),
-        *(compare_files(pairs, _file_hashes(spark, folder)) if pairs else ()),
-    ):
+    for finding in (*verify_manifest(pairs), *compare_files(pairs, _file_hashes(spark, folder))):
         raise UnverifiedLog.at_position(finding.position, finding.text)
     log = _read_entries(spark, folder, entries)
     _check_against_manifest(log, entries)
@@ -94,7 +91,7 @@ def _check_against_manifest(log: DataFrame, entries: Sequence[ManifestEntry]) ->
         f.count_if(f.col("position") == f.col("last")),
         *last_hashes,
     )
-    file_rows = log.withColumn("file", file_name_column()).groupBy("file").agg(*aggregates).collect() if entries else []
+    file_rows = log.withColumn("file", file_name_column()).groupBy("file").agg(*aggregates).collect()
     values_by_file = {name: tuple(expected_values) for name, *expected_values in file_rows}
     for entry in entries:
         expected_values = (entry.first, entry.last, entry.events, entry.interactions, entry.chain, entry.statehash)

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from annals.projections.segments.folder import open_folder
+from annals.projections.segments.manifest import SegmentRange
 from annals.projections.segments.write import append_segments
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.served_registry import ServedLog, write_changes
@@ -69,9 +70,12 @@ def written(registry: ServedLog, tmp_path: Path) -> str:
 
 def test_what_is_refused(spark: SparkSession, annals: Annals, written: str) -> None:
     nowhere, segments = ("--from", "http://127.0.0.1:9"), ("--from", written)
+    (later := Path("gap", "manifest", f"{SegmentRange(5, 9)}.json")).parent.mkdir(parents=True)
+    later.touch()
     for arguments, code, message in [
         ((QUERY, *nowhere), 1, "the registry cannot be read"),
         ((QUERY, "--from", "none"), 3, "there are no segments at none"),
+        ((QUERY, "--from", "gap"), 3, "position 1: the next segment is missing, while there are later ones"),
         (("SELECT nothing FROM events", *segments), 1, "UNRESOLVED_COLUMN"),
         (("SELEC", *segments), 1, "PARSE_SYNTAX_ERROR"),
         (("SELECT 1", "--from", "sqlite:///annals.db"), 2, "--from"),
@@ -83,9 +87,15 @@ def test_what_is_refused(spark: SparkSession, annals: Annals, written: str) -> N
 
 
 def test_a_prompt(
-    spark: SparkSession, annals: Annals, monkeypatch: pytest.MonkeyPatch, registry: ServedLog, written: str
+    spark: SparkSession,
+    annals: Annals,
+    monkeypatch: pytest.MonkeyPatch,
+    registry: ServedLog,
+    written: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    typed = iter(["print(spark.sql('SELECT * FROM events').count(), log.count())"])
+    counts = "print(spark.sql('SELECT * FROM events').count(), log.count())"
+    typed = iter([counts, "import logging", "logging.warning('of the user')"])
 
     def line(_: str) -> str:
         try:
@@ -97,3 +107,4 @@ def test_a_prompt(
     ended, events = annals("spark", "shell", "--from", written), len(registry.rows())
     assert (ended.code, ended.out.strip()) == (0, f"{events} {events}"), ended.err
     assert "deprecations" in ended.err
+    assert "of the user" in caplog.messages

@@ -11,4 +11,4 @@ PERCENTAGE: Final = "ANNALS_TEST_EXAMPLES"
 
 def examples(number: int) -> int:
     """The number of examples in this run. number: that of a run with 100 percent."""
-    return max(1, number * int(os.environ.get(PERCENTAGE, "25")) // 100)
+    return max(1, number * int(os.environ.get(PERCENTAGE, "10")) // 100)

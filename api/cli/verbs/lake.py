@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from threading import Event
 from typing import Annotated, Final, Literal
 
 import typer
@@ -79,8 +80,8 @@ def append(
     )
     place = LakePlace(format, to, tuple(tables or ()))
     # Without --follow there is nothing to go on with, so a signal ends the process at once.
-    with stop_event() if follow else nullcontext() as stop, work_progress() as work:
-        append_lake(place, location, work.step("computed", "Spark tasks"), (stop, seconds) if stop else None)
+    with stop_event() if follow else nullcontext(Event()) as stop, work_progress() as work:
+        append_lake(place, location, work.step("computed", "Spark tasks"), stop, seconds if follow else None)
 
 
 @lake.command()

@@ -84,8 +84,8 @@ def write(
 @segments.command(name="list")
 def list_(folder: FolderOption = None, as_json: AsJson = False) -> None:
     """Print the segments: first and last position, events, interactions, bytes, documents and file, with tabs."""
-    with _open_folder(folder, is_written=True) as segment_folder:
-        for entry in segment_folder.entries(segment_folder.ranges()):
+    with _open_folder(folder) as segment_folder:
+        for entry in segment_folder.entries(segment_folder.unbroken_ranges()):
             if as_json:
                 typer.echo(entry.model_dump_json())
                 continue
@@ -107,7 +107,7 @@ def verify(folder: FolderOption = None, database: Database = None) -> None:
     Example: annals segments verify --folder /var/lib/annals/segments --database sqlite:///annals.db
     """
     settings = require_store(load_settings(database=database)) if database else None
-    with _open_folder(folder, is_written=True) as segment_folder:
+    with _open_folder(folder) as segment_folder:
         from annals.projections.segments.verify import compare_with_store
         from annals.projections.segments.verify import verify_segments as walk
 
@@ -119,25 +119,20 @@ def verify(folder: FolderOption = None, database: Database = None) -> None:
             # Intact segments with another log are good ones of another registry, which must stay.
             remedy = _DAMAGE_REMEDY if damages else _OTHER_LOG_REMEDY
             raise StoreError(f"{findings_text(len(findings))}; {remedy}")
-        last_entry = segment_folder.entry(segment_folder.ranges()[-1])
+        last_entry = segment_folder.entry(segment_folder.unbroken_ranges()[-1])
     typer.echo(f"{last_entry.last} events, no findings. chain {last_entry.chain}")
 
 
 @contextmanager
-def _open_folder(option: str | None, is_written: bool = False) -> Iterator[SegmentFolder]:
-    """The folder of the option or of the settings, with its errors turned into errors of the command line.
-
-    is_written: whether it must have segments.
-    """
+def _open_folder(option: str | None) -> Iterator[SegmentFolder]:
+    """The folder of the option or of the settings, with its errors turned into errors of the command line."""
     require_segments()
-    from annals.projections.segments.folder import NoSegments, open_folder, open_written_folder
+    from annals.projections.segments.folder import open_folder
 
     if (uri := option or load_console_settings().segments) is None:
         raise UsageError("--folder or ANNALS_SEGMENTS is needed: the folder of the segments.")
     try:
-        folder = open_written_folder(uri) if is_written else open_folder(uri)
-    except NoSegments as error:
-        raise StoreError(f"{error}.") from None
+        folder = open_folder(uri)
     except (OSError, ValueError) as error:
         raise UsageError(f"this cannot be a folder of segments: {_first_line(error)}.") from None
     with segment_errors(folder.name):
@@ -156,7 +151,7 @@ def require_segments() -> None:
 @contextmanager
 def segment_errors(folder: str) -> Iterator[None]:
     """Turns errors of segments into errors of the command line. folder: its name."""
-    from annals.projections.segments.folder import ConcurrentWriteError
+    from annals.projections.segments.folder import ConcurrentWriteError, MissingSegment, NoSegments
     from annals.projections.segments.log_agreement import SegmentsMismatch
     from annals.projections.segments.manifest import UnreadableManifestEntry
     from annals.projections.segments.write import DamagedLog
@@ -167,7 +162,9 @@ def segment_errors(folder: str) -> Iterator[None]:
         raise InvalidInput(f"{error}; {_OTHER_LOG_REMEDY}") from error
     except ConcurrentWriteError as error:
         raise InvalidInput(f"another process has written {error} meanwhile; start again to go on.") from error
-    except UnreadableManifestEntry as error:
+    except NoSegments as error:
+        raise StoreError(f"{error}.") from error
+    except (MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{folder}: {error}.") from error
     except DamagedLog as error:
         raise StoreError(f"the log is damaged, {error}. annals log verify says more.") from error

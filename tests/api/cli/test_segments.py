@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from annals.projections.segments.folder import open_folder
+from annals.projections.segments.manifest import SegmentRange
 from tests.support.console import Annals
 from tests.support.registries.recorded import Registry
 from tests.support.segment_logs import log_rows, record_interactions
@@ -108,6 +109,7 @@ MISUSES = {
     "no store": (["write", "--folder", "out", "--database", "sqlite:///none.db"], 3, "annals: there is no store at "),
     "nothing to verify": (["verify", "--folder", "none"], 3, "annals: there are no segments at none.\n"),
     "nothing to list": (["list", "--folder", "none"], 3, "annals: there are no segments at none.\n"),
+    "a gap": (["list", "--folder", "gap"], 3, "annals: gap: position 1: the next segment is missing, while there are "),
     "a newer form": (["list", "--folder", "newer"], 3, "annals: newer: manifest/"),
 }
 
@@ -116,11 +118,11 @@ MISUSES = {
 def test_what_cannot_be_ends_with_one_line(
     store: Registry, annals: Annals, tmp_path: Path, arguments: list[str], code: int, said: str
 ) -> None:
-    newer = tmp_path / "newer" / "manifest"
-    newer.mkdir(parents=True)
-    (newer / f"{1:019}-{9:019}.json").write_text('{"schemaversion": 2}')
+    for name, first in (("newer", 1), ("gap", 5)):
+        (manifest := tmp_path / name / "manifest").mkdir(parents=True)
+        (manifest / f"{SegmentRange(first, 9)}.json").write_text('{"schemaversion": 2}')
     ended = annals("segments", *arguments)
-    assert ended.code == code
+    assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith(said)
     assert ended.err.count("\n") == 1
 

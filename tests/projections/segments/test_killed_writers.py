@@ -56,7 +56,7 @@ def test_segment_writing_resumes_after_kill(registry: Registry, folder: SegmentF
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         assert list(verify_segments(folder)) == []
-        kept = list(rows(folder))
+        kept = list(rows(folder)) if folder.ranges() else []
         assert kept == log_rows(registry.store.engine)[: len(kept)]
     append_segments(registry.url, folder, SIZE)
     whole(registry, folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from annals.projections.segments.folder import SegmentFolder
+from annals.projections.segments.folder import MissingSegment, NoSegments, SegmentFolder
 from annals.projections.segments.manifest import UnreadableManifestEntry
+from annals.projections.segments.read import documents, rows
 from annals.projections.segments.verify import verify_segments
 from annals.projections.segments.write import SegmentSize, append_segments
 from tests.support.registries.recorded import Registry
@@ -172,6 +173,33 @@ def test_damaged_files_are_found(
         for mark, name in names.items():
             expected = expected.replace(mark, name + "-" + _DIGITS)
         assert re.match(expected, text)
+
+
+@pytest.mark.parametrize("read", [rows, documents])
+def test_a_gap_is_no_end_of_the_log(
+    place: Path, folder: SegmentFolder, read: Callable[[SegmentFolder], Iterator[object]]
+) -> None:
+    # EV-79: a reader that takes what is left for the log would lose events
+    for number, error, text in (
+        (1, MissingSegment, "position 5: the next segment is missing, while there are later ones"),
+        (0, MissingSegment, "position 1: the next segment is missing, while there are later ones"),
+        (0, NoSegments, f"there are no segments at {place}"),
+    ):
+        entry(place, number).unlink()
+        with pytest.raises(error, match=f"^{text}$"):
+            next(read(folder))
+
+
+def test_segments_that_are_added_meanwhile_are_no_gap(place: Path, folder: SegmentFolder) -> None:
+    last, added = entry(place, 2), place / "added.json"
+    last.rename(added)
+
+    def add(reached: int, end: int) -> None:
+        if added.exists():
+            added.rename(last)
+
+    assert list(verify_segments(folder, add)) == []
+    assert last.exists()
 
 
 def test_an_entry_of_a_newer_form_is_refused(place: Path, folder: SegmentFolder) -> None:

@@ -16,7 +16,7 @@ from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.lake.conftest import FullLake, NewLake
+from tests.spark_projections.lake.conftest import FullLake, NewLake, filled_lake
 from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, check_lake, each_format, plain
 from tests.support.polling import until
 
@@ -39,12 +39,17 @@ class _StopsOnce:
             raise _Stopped(step)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ["delta", "parquet"])
 def test_the_tables_follow_the_log(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     check_lake(full_lake(format), example_log)
 
 
-@pytest.mark.parametrize("format", each_format("delta"))
+@pytest.mark.long
+def test_the_tables_of_iceberg_follow_the_log(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
+    check_lake(filled_lake(new_lake("iceberg", tmp_path), example_log, tuple(TABLES)), example_log)
+
+
+@pytest.mark.parametrize("format", each_format("parquet"))
 def test_each_point_at_which_a_writer_ends(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str
 ) -> None:

@@ -20,9 +20,11 @@ from pyspark.sql import SparkSession
 
 from annals.api.cli.outcome import ExitCode
 from annals.projections.segments.folder import open_folder
+from annals.projections.segments.manifest import SegmentRange
 from annals.projections.segments.write import append_segments
 from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.formats import FormatName
+from annals.spark_projections.lake.formats.contract import NoTables
 from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.source import LogSource, from_postgres, from_segments
 from annals.spark_projections.lake.verify import verify
@@ -113,6 +115,7 @@ def test_a_registry_becomes_a_lake(
         (("append", "--from", "http://127.0.0.1:9", "--table", "entity"), 2, "--table entity is not one of log, "),
         (("append", "--from", "http://127.0.0.1:9"), 1, "the registry cannot be read"),
         (("append", "--from", "none"), 3, "there are no segments at none"),
+        (("append", "--from", "gap"), 3, "position 1: the next segment is missing, while there are later ones"),
         (("verify",), 3, "there are no tables of the format parquet at lake"),
         (("optimize",), 3, "there are no tables of the format parquet at lake"),
         (("verify", "--head", "7:x"), 2, "--head is POSITION:HASH"),
@@ -122,6 +125,8 @@ def test_a_registry_becomes_a_lake(
 def test_what_is_missing_or_wrong_is_named(
     spark: SparkSession, annals: Annals, arguments: tuple[str, ...], code: int, says: str
 ) -> None:
+    (later := Path("gap", "manifest", f"{SegmentRange(5, 9)}.json")).parent.mkdir(parents=True)
+    later.touch()
     done = annals("lake", *arguments, "--to", "lake", "--format", "parquet")
     assert (done.code, done.out) == (code, "") and says in done.err, done
     assert not Path("lake").exists()
@@ -144,6 +149,8 @@ def test_optimizing_changes_no_row(new_lake: NewLake, example_log: ExampleLog, t
     for each in (half, end):
         append(lake, example_log.source(each), names)
     past = plain(lake.table("entities").read(half))
+    with pytest.raises(NoTables, match="there are no tables named versions or changes of the format"):
+        optimize(lake, names=("versions", "changes"))
     for keep_hours in (1, 0):
         optimize(lake, keep_hours, names)
         for name in names:
