@@ -333,7 +333,7 @@ def test_an_interaction_on_a_topic_has_a_limit(tmp_path: Path, broker: Kafka, re
             until(future.done, SECONDS)
         with pytest.raises(BrokenFeed, match=f"has more than {limit} bytes, the limit of ANNALS_LINK_MAX_INTERACTION"):
             future.result()
-        assert tools.states.read(link.id).cursor == refused - 1
+        assert (tools.states.read(link.id).cursor or 0) == refused - 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +48,7 @@ class ExampleLog:
         self.path = path
         self.rows = list(rows)
         self.documents = spark.createDataFrame(list(documents), "sha256 string, content binary")
-        self._computed: dict[tuple[str, int | None], list[tuple[Any, ...]]] = {}
+        self._computed: dict[tuple[str, int | None, int], list[tuple[Any, ...]]] = {}
 
     @classmethod
     def of(cls, spark: SparkSession, path: Path) -> ExampleLog:
@@ -85,9 +86,10 @@ class ExampleLog:
 
     def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
         """The rows of a table at a position, computed from the log in one step, once for all tests."""
-        if (found := self._computed.get((name, end))) is None:
-            found = self._computed[name, end] = self._compute(name, end)
-        return found
+        key = name, end, time.timezone  # Spark returns times in the time zone of the process
+        if key not in self._computed:
+            self._computed[key] = self._compute(name, end)
+        return self._computed[key]
 
     def _compute(self, name: str, end: int | None) -> list[tuple[Any, ...]]:
         log, documents = self.log(0, end), with_sizes(self.documents)
