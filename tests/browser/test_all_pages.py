@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.uses("Chromium"), pytest.mark.timeout(120)]
 
 LOOKS: Final = [
     ("light", WIDE),
-    ("dark", NARROW),
+    pytest.param(("dark", NARROW), marks=pytest.mark.long),
     pytest.param(("light", NARROW), marks=pytest.mark.long),
     pytest.param(("dark", WIDE), marks=pytest.mark.long),
 ]

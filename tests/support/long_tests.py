@@ -14,8 +14,12 @@ import pytest
 _LONG_PARAMETERS: Final = (
     # Their requests use the same few SQL statements. A row whose response depends on a query has a marker.
     ("tests/spec/test_", "postgresql"),
+    ("tests/spec/properties/test_hidden_histories.py", "postgresql"),
     ("tests/api/messaging/", "postgresql"),
-    ("tests/api/compat/confluent/test_histories.py", "postgresql"),
+    ("tests/api/compat/confluent/", "postgresql"),
+    ("tests/api/access/", "postgresql"),
+    ("tests/api/ui/", "postgresql"),
+    ("tests/api/openapi/", "postgresql"),
     ("tests/api/auth/", "postgresql"),
     ("tests/api/subscriptions/", "postgresql"),
     ("tests/api/replication/", "postgresql"),
@@ -31,9 +35,14 @@ _LONG_PARAMETERS: Final = (
     ("tests/projections/replication/standard/", "ours"),
     ("tests/projections/subscriptions/sinks/http/test_foreign.py", "go"),
     ("tests/end_to_end/test_compat_events.py::test_each_family_is_delivered_to_brokers", "KAFKA"),
+    ("tests/spark_projections/test_events.py::", "messagecatalog"),
+    ("tests/spark_projections/test_publications.py::", "sqlite"),
     *(
         ("tests/spark_projections/test_upcasting.py::", table)
-        for table in ("interactions", "entities", "entities_history", "deprecations", "xregistry_events")
+        for table in (
+            *("interactions", "entities", "entities_history", "deprecations", "xregistry_events", "changes"),
+            "versions",
+        )
     ),
 )
 #: The marker of tests that `make test` runs on each database, wherever they are.

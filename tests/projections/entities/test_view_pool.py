@@ -43,9 +43,9 @@ def test_connections_are_limited_and_returned(postgres_url: str, monkeypatch: py
 def test_slow_reads_of_a_file_never_stop_the_event_loop(sqlite_url: str) -> None:
     """An event loop reads from a file directly, so threads that read for long must leave it a connection."""
     create(sqlite_url)
-    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000) SELECT max(i) FROM n"
-    with closing(ViewPool(sqlite_url)) as readers, ThreadPoolExecutor(20) as threads:
-        slow = [threads.submit(readers.quick_view().database.one, rows) for _ in range(20)]
+    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT max(i) FROM n"
+    with closing(ViewPool(sqlite_url)) as readers, ThreadPoolExecutor(6) as threads:
+        slow = [threads.submit(readers.quick_view().database.one, rows) for _ in range(6)]
         until(lambda: all(each.running() for each in slow))
         asyncio.run(readers.read(readers.quick_view().position))
         assert not any(each.done() for each in slow)

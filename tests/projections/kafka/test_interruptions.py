@@ -73,7 +73,8 @@ def following(rig: Rig) -> Iterator[None]:
         running.result(60)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [2, 10])
 def test_publish_resumes_after_kill(registry: Registry, broker: Kafka, tmp_path: Path, kills: int) -> None:
     # EV-79: wherever the publisher is killed, no record is lost or duplicated
     end = fill(registry, 400 * kills)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from annals.spark_projections.lake import Lake, append
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.observations import observed_rows
-from annals.spark_projections.lake.tables import TABLES
 from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.lake.example import LINKS, SUBSCRIPTIONS, write_example
 from tests.spark_projections.lake.lakes import ExampleLog
@@ -22,8 +21,6 @@ from tests.spark_projections.lake.lakes import ExampleLog
 NewLake = Callable[[str, Path], Lake]
 #: The lake of a format with the whole log; tests only read it.
 FullLake = Callable[[str], Lake]
-#: The tables of a lake in Iceberg, because each takes long; the other formats have all.
-ICEBERG_TABLES = ("interactions", "entities", "entity_history", "changes")
 #: When the status of the example registry's subscriptions and links was requested.
 OBSERVED = (datetime(2026, 3, 24, 9, tzinfo=UTC), datetime(2026, 3, 25, 9, tzinfo=UTC))
 
@@ -50,22 +47,21 @@ def new_lake(spark: SparkSession, connectors: list[str]) -> NewLake:
 
 @pytest.fixture(scope="session")
 def full_lake(example_log: ExampleLog, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> FullLake:
-    """The lakes by format, each filled in two runs, when it is first needed; see ICEBERG_TABLES."""
+    """The lakes by format, each filled in two runs, when it is first needed."""
     folder, made = tmp_path_factory.mktemp("lakes"), dict[str, Lake]()
 
     def find(format: str) -> Lake:
         if format not in made:
-            names = ICEBERG_TABLES if format == "iceberg" else tuple(TABLES)
-            made[format] = filled_lake(new_lake(format, folder), example_log, names)
+            made[format] = filled_lake(new_lake(format, folder), example_log)
         return made[format]
 
     return find
 
 
-def filled_lake(lake: Lake, example_log: ExampleLog, names: Collection[str]) -> Lake:
-    """Fills tables of a lake with the whole log, in two runs."""
+def filled_lake(lake: Lake, example_log: ExampleLog) -> Lake:
+    """Fills a lake with the whole log, in two runs."""
     for end in example_log.halves():
-        append(lake, example_log.source(end), names)
+        append(lake, example_log.source(end))
     for taken in OBSERVED:
         lake.add_observations(observed_rows(lake.spark, 56, SUBSCRIPTIONS, LINKS, taken), taken)
     return lake

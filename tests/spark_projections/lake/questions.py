@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.formats.contract import session_settings
-from annals.spark_projections.lake.tables import ALL_TABLES, TABLES
+from annals.spark_projections.lake.tables import ALL_TABLES
 from tests.support.serving import ROOT
 
 FOLDER: Final = ROOT / "docs" / "guides" / "lake"
@@ -93,7 +93,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         write_example(Path(folder, "annals.db"))
         example_log = ExampleLog.of(spark, Path(folder, "annals.db"))
-        PAGE.write_text(page(filled_lake(Lake(spark, "delta", f"{folder}/lake"), example_log, tuple(TABLES))))
+        PAGE.write_text(page(filled_lake(Lake(spark, "delta", f"{folder}/lake"), example_log)))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.lake.conftest import FullLake, NewLake, filled_lake
-from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, check_lake, each_format, plain
+from tests.spark_projections.lake.conftest import FullLake, NewLake
+from tests.spark_projections.lake.lakes import ExampleLog, check_lake, each_format, plain
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
@@ -39,17 +39,12 @@ class _StopsOnce:
             raise _Stopped(step)
 
 
-@pytest.mark.parametrize("format", ["delta", "parquet"])
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_the_tables_follow_the_log(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     check_lake(full_lake(format), example_log)
 
 
-@pytest.mark.long
-def test_the_tables_of_iceberg_follow_the_log(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
-    check_lake(filled_lake(new_lake("iceberg", tmp_path), example_log, tuple(TABLES)), example_log)
-
-
-@pytest.mark.parametrize("format", each_format("parquet"))
+@pytest.mark.parametrize("format", each_format())
 def test_each_point_at_which_a_writer_ends(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str
 ) -> None:
@@ -74,7 +69,7 @@ def test_a_writer_that_is_stopped_completes_its_table(
     assert lake.existing_tables() == ["log", "documents", "interactions"]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_a_write_that_fails_changes_nothing(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     # files may have been written by then; no reader sees them
     lake = full_lake(format)
@@ -90,7 +85,7 @@ def test_a_write_that_fails_changes_nothing(full_lake: FullLake, example_log: Ex
 
 
 @pytest.mark.parametrize("format", each_format("iceberg"))
-@pytest.mark.parametrize("name", ["interactions", "entities"])
+@pytest.mark.parametrize("name", ["interactions", pytest.param("entities", marks=pytest.mark.long)])
 def test_of_two_transactions_at_once_one_fails(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str, name: str
 ) -> None:
@@ -131,15 +126,15 @@ def _slow(rows: DataFrame, started: Path, may_end: Path) -> DataFrame:
 
 
 def test_a_lake_has_one_writer(full_lake: FullLake, example_log: ExampleLog) -> None:
-    lake = full_lake("parquet")
-    with lake.writer_lock(), pytest.raises(LakeBusy, match="/parquet at the moment"):
+    lake = full_lake("delta")
+    with lake.writer_lock(), pytest.raises(LakeBusy, match="/delta at the moment"):
         append(lake, example_log.source())
     append(lake, example_log.source())
 
 
 def test_another_log_is_refused(full_lake: FullLake, example_log: ExampleLog) -> None:
     # P-14: a log that does not continue the chain of the tables adds nothing
-    lake, end = full_lake("parquet"), example_log.ends()[-1]
+    lake, end = full_lake("delta"), example_log.ends()[-1]
     forged = [
         row._replace(position=row.position + 1, first=row.first + 1, last=row.last + 1) for row in example_log.rows
     ]

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.tables import ALL_TABLES, TABLES
 from tests.spark_projections.lake.conftest import FullLake
-from tests.spark_projections.lake.lakes import FORMATS, ExampleLog
+from tests.spark_projections.lake.lakes import ExampleLog, each_format
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -66,6 +66,7 @@ def test_delta(full_lake: FullLake, name: str) -> None:
     assert table.transaction_version("annals") == lake.table(name).position()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["entities", "entity_history"])
 def test_iceberg(full_lake: FullLake, tmp_path: Path, name: str) -> None:
     lake = full_lake("iceberg")
@@ -81,6 +82,7 @@ def test_iceberg(full_lake: FullLake, tmp_path: Path, name: str) -> None:
     assert snapshot.summary["annals.position"] == str(lake.table(name).position())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["entities", "entity_history"])
 def test_parquet(full_lake: FullLake, name: str) -> None:
     lake = full_lake("parquet")
@@ -100,7 +102,7 @@ _PARTIAL: Final = (
 )
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_questions_by_xid_and_by_time_skip_files(full_lake: FullLake, format: str) -> None:
     lake = full_lake(format)
     for name, condition in _PARTIAL:
@@ -127,6 +129,7 @@ def _scan(rows: DataFrame) -> _Scan:
     return _Scan(*(int(metrics.apply(name).value()) for name in (files, "numOutputRows")))
 
 
+@pytest.mark.long
 def test_iceberg_files_are_skipped_elsewhere_too(full_lake: FullLake, tmp_path: Path) -> None:
     table = _iceberg(full_lake("iceberg"), "changes", tmp_path)
     everything = [*table.scan().plan_files()]
@@ -135,7 +138,7 @@ def test_iceberg_files_are_skipped_elsewhere_too(full_lake: FullLake, tmp_path: 
     assert 0 < len(march) == len(late) < len(everything)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_past_positions(full_lake: FullLake, example_log: ExampleLog, format: str) -> None:
     # the table at a past transaction, its history at that position, and `?asof` agree
     lake, half = full_lake(format), example_log.halves()[0]
@@ -152,7 +155,7 @@ def test_past_positions(full_lake: FullLake, example_log: ExampleLog, format: st
         stored.read(1)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", each_format("delta"))
 def test_files_are_compressed(full_lake: FullLake, format: str) -> None:
     """With Spark's default compression, a lake would be two thirds larger."""
     files = filter(_is_data, Path(full_lake(format).uri).rglob("*.parquet"))
@@ -160,6 +163,7 @@ def test_files_are_compressed(full_lake: FullLake, format: str) -> None:
     assert {column.compression for column in columns} == {"ZSTD"}
 
 
+@pytest.mark.long
 def test_rows_of_files_are_sorted(full_lake: FullLake) -> None:
     """Readers skip parts of files by the columns that the table is sorted by.
 
@@ -177,7 +181,6 @@ def _is_data(path: Path) -> bool:
     return path.parent.name != "_delta_log" and path.stat().st_size > 0
 
 
-def test_each_table_has_a_folder(full_lake: FullLake) -> None:
-    for format in ("delta", "parquet"):
-        lake = full_lake(format)
-        assert {path.name for path in Path(lake.uri).iterdir()} == set(ALL_TABLES)
+@pytest.mark.parametrize("format", each_format("delta"))
+def test_each_table_has_a_folder(full_lake: FullLake, format: str) -> None:
+    assert {path.name for path in Path(full_lake(format).uri).iterdir()} == set(ALL_TABLES)

@@ -35,7 +35,8 @@ def stream_to(sink: Sink, spark: SparkSession, format: str, table: str, checkpoi
     query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
 
 
-@pytest.mark.parametrize("format", ["delta", pytest.param("iceberg", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
 def test_a_stream_reads_each_event_once(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str
 ) -> None:

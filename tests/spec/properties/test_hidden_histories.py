@@ -45,7 +45,7 @@ from tests.support.search_index import index_writer, write_pending
 from tests.support.stores import schema_of
 
 #: Numbers of examples in a thorough run. Each example has 35 to 50 steps.
-EXAMPLES: Final = {"sqlite": 80, "postgresql": 8}
+EXAMPLES: Final = {"sqlite": 60, "postgresql": 8}
 STEPS: Final = (35, 50)
 #: Number of GET requests for each route after a history, and maximum number of pages that are read.
 READS_PER_ROUTE: Final = 3
