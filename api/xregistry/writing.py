@@ -164,8 +164,11 @@ class XRegistryWriteHandler:
 
     async def _render_response(self, response_content: ResponseContent, base_url: str) -> Response:
         rows = tuple(response_content.rows)
-        run = asyncio.to_thread if len(rows) > MANY_ROWS else self._readers.read
-        return await run(self._render, response_content, base_url)
+        if len(rows) > MANY_ROWS:
+            return await asyncio.to_thread(self._render, response_content, base_url)
+        if response_content.is_document:
+            return await self._readers.read(self._render, response_content, base_url)
+        return self._render(response_content, base_url)
 
     def _render(self, response_content: ResponseContent, base_url: str) -> Response:
         # Documents never change, so this thread's reader reads them after the commit.
