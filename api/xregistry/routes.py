@@ -56,8 +56,8 @@ class XRegistryRoutes:
     async def answer(self, request: Request, receive: Receive) -> Response:
         """See `dispatch.Surface`."""
         if request.method == "OPTIONS":
-            await self._readers.read(self._definitions_cache.current, self._readers.quick_view())
-            return self._options(request)
+            view = self._readers.quick_view()
+            return _options(request, await self._readers.read(self._definitions_cache.current, view))
         check_caller(request)
         if not request.is_read:
             return await self._write_handler.answer(request, await read_body(request, receive, self._max_body))
@@ -67,9 +67,7 @@ class XRegistryRoutes:
 
     def allow(self, request: Request) -> str:
         """The value of Allow for a path. Raises: Problem if there is no such path."""
-        definitions = self._known_definitions()
-        target = resolve_path(request.segments, definitions.model, request.details)
-        return allow_header(target.kind, definitions.capabilities.for_caller(request.caller), target.has_document_body)
+        return _allow(request, self._known_definitions())
 
     def is_free(self, name: str) -> bool:
         """Whether no Group type and no attribute of the registry uses a name."""
@@ -82,7 +80,13 @@ class XRegistryRoutes:
             return self._definitions_cache.definitions
         return self._definitions_cache.current(self._readers.quick_view())
 
-    def _options(self, request: Request) -> Response:
-        methods = self.allow(request).encode()
-        headers = [root_link(request.base), (b"allow", methods), (b"access-control-allow-methods", methods)]
-        return Response(200, headers)
+
+def _allow(request: Request, definitions: RegistryDefinitions) -> str:
+    target = resolve_path(request.segments, definitions.model, request.details)
+    return allow_header(target.kind, definitions.capabilities.for_caller(request.caller), target.has_document_body)
+
+
+def _options(request: Request, definitions: RegistryDefinitions) -> Response:
+    methods = _allow(request, definitions).encode()
+    headers = [root_link(request.base), (b"allow", methods), (b"access-control-allow-methods", methods)]
+    return Response(200, headers)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
@@ -40,24 +41,57 @@ def test_connections_are_limited_and_returned(postgres_url: str, monkeypatch: py
         assert until(lambda: (left := count(readers)) <= 2 * KEPT and left)
 
 
-def test_slow_reads_of_a_file_never_stop_the_event_loop(sqlite_url: str) -> None:
+@contextmanager
+def connections_in_use(readers: ViewPool) -> Iterator[ThreadPoolExecutor]:
+    """As many quick views as the server has connections for are reading during the block; yields more threads."""
+    begun, release = Semaphore(0), Event()
+
+    def read(_: object) -> None:
+        begun.release()
+        release.wait()
+
+    number = SERVER_LIMITS.statements
+    with ThreadPoolExecutor(2 * number) as threads:
+        for _ in range(number):
+            threads.submit(readers._statements.run, read)
+        try:
+            assert all(begun.acquire(timeout=30) for _ in range(number))
+            yield threads
+        finally:
+            release.set()
+
+
+def test_reads_of_a_file_never_stop_the_event_loop(sqlite_url: str) -> None:
     """An event loop reads from a file directly, so threads that read for long must leave it a connection."""
     create(sqlite_url)
-    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT max(i) FROM n"
-    with closing(ViewPool(sqlite_url)) as readers, ThreadPoolExecutor(6) as threads:
-        slow = [threads.submit(readers.quick_view().database.one, rows) for _ in range(6)]
-        until(lambda: all(each.running() for each in slow))
-        asyncio.run(readers.read(readers.quick_view().position))
-        assert not any(each.done() for each in slow)
+    with closing(ViewPool(sqlite_url)) as readers, connections_in_use(readers) as threads:
+        read = readers.read(readers.quick_view().position)
+        assert threads.submit(asyncio.run, read).result(30) > 0
 
 
 def test_what_each_request_needs_waits_for_no_other_read(postgres_url: str) -> None:
+    """ACC-47, ACC-65: keys and grants are read for each request, however many reads wait for a lock."""
     create(postgres_url)
-    with closing(ViewPool(postgres_url)) as readers, ThreadPoolExecutor(20) as threads:
-        slow = [threads.submit(readers.quick_view().database.one, "SELECT pg_sleep(2)::text") for _ in range(20)]
-        until(lambda: all(each.running() for each in slow))
-        assert readers.reserved_view().position() == readers.quick_view().position()
-        assert not all(each.done() for each in slow)
+    with closing(ViewPool(postgres_url)) as readers, connections_in_use(readers) as threads:
+        assert threads.submit(readers.reserved_view().position).result(30) > 0
+
+
+def test_reads_that_wait_leave_the_threads_of_the_event_loop(postgres_url: str) -> None:
+    create(postgres_url)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(2))
+        waiting = [loop.create_task(readers.read(readers.quick_view().position)) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(30):
+            await asyncio.to_thread(lambda: None)
+        assert not any(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+
+    with closing(ViewPool(postgres_url)) as readers, connections_in_use(readers):
+        asyncio.run(run())
 
 
 def test_connections_in_use_are_closed_after_the_pool(postgres_url: str) -> None:
