@@ -14,7 +14,7 @@ from annals.api.http.response import Response
 from annals.api.ops.archive_monitor import ArchiveMonitor
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.database.engine import require_same_file
-from annals.commands.store.database.store_file import StoreFileChanged
+from annals.commands.store.database.store_lost import StoreLost
 from annals.domain.values.json_text import Json
 
 LIVEZ: Final = "livez"
@@ -52,7 +52,7 @@ class HealthRoutes:
             head = self._registry.store.log_end().position
             with self._registry.readers.view() as view:
                 applied_position = view.position()
-        except StoreFileChanged as error:
+        except StoreLost as error:
             return 503, {"status": "unavailable", "reason": f"the store cannot be used: {error}"}
         except Exception as error:
             if not self._registry.store.damage.note(error):

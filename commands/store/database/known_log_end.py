@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import URL
 
-from annals.commands.store.database.store_file import StoreFileChanged
+from annals.commands.store.database.store_lost import StoreLost
 
 _LOG: Final = logging.getLogger("annals.store")
 _ADVICE: Final = "the log of the database has lost events that this server has read; restart the server"
@@ -23,7 +23,7 @@ _End = tuple[int, bytes]
 _NOTHING: Final[_End] = (0, b"")
 
 
-class LogEndLost(StoreFileChanged):
+class LogEndLost(StoreLost):
     """The log does not have the last interaction that the process knows."""
 
     def __init__(self) -> None:

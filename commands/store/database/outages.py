@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from annals.commands.store.damage import describe_damage
 from annals.commands.store.database.driver_errors import postgres_errors
-from annals.commands.store.database.store_file import StoreFileChanged
+from annals.commands.store.database.store_lost import StoreLost
 
 #: Primary result codes of SQLite.
 _SQLITE_REASONS: Final = {
@@ -50,7 +50,7 @@ def describe_outage(error: BaseException) -> str | None:
     if damage := describe_damage(error):
         return damage
     cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, StoreFileChanged):
+    if isinstance(cause, StoreLost):
         return str(cause)
     if isinstance(cause, sqlite3.Error):
         return _SQLITE_REASONS.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)

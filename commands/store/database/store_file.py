@@ -7,12 +7,13 @@ write-ahead log of the old file to the new one, and so damage it.
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Final
+
+from annals.commands.store.database.store_lost import StoreLost
 
 _LOG: Final = logging.getLogger("annals.store")
 _ADVICE: Final = "the file of the database was removed or replaced; restart the server"
@@ -21,14 +22,11 @@ _ADVICE: Final = "the file of the database was removed or replaced; restart the 
 _Identity = tuple[int, int]
 
 
-class StoreFileChanged(sqlite3.OperationalError):
-    """The path of the database has no file any more, or another one than when the process opened it.
+class StoreFileChanged(StoreLost):
+    """The path of the database has no file any more, or another one than when the process opened it."""
 
-    advice: what has happened instead, and what to do, for a subclass.
-    """
-
-    def __init__(self, advice: str = _ADVICE) -> None:
-        super().__init__(advice)
+    def __init__(self) -> None:
+        super().__init__(_ADVICE)
 
 
 @dataclass
