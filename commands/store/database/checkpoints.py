@@ -21,7 +21,7 @@ KEPT_LOG_BYTES: Final = 64 << 20
 
 
 class Checkpointer:
-    """A thread that starts with the first commit. connect: opens a separate connection to the database file."""
+    """A thread that starts with the first commit. connect: opens a separate connection to an existing file."""
 
     def __init__(self, connect: Callable[[], Any], file: StoreFile) -> None:
         self._connect = connect
@@ -51,10 +51,9 @@ class Checkpointer:
                 thread.join()
 
     def _run(self) -> None:
-        while self._file.has_changed():  # until it is back
+        while (connection := self._open()) is None:
             if self._stopped.wait(CHECKPOINT_SECONDS):
                 return
-        connection = self._connect()
         try:
             while self._wake.wait() and not self._stopped.wait(CHECKPOINT_SECONDS):
                 self._wake.clear()
@@ -65,6 +64,15 @@ class Checkpointer:
                 self._copy(connection)
         finally:
             connection.close()
+
+    def _open(self) -> Any:
+        """A connection to the file of the store; None while that is away, or another one has its place."""
+        if self._file.has_changed():
+            return None
+        try:
+            return self._connect()
+        except sqlite3.OperationalError:  # it was removed in this moment
+            return None
 
     def _copy(self, connection: Any) -> None:
         """Copies what was committed."""

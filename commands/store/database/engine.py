@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
@@ -194,8 +195,11 @@ def _is_in_transaction(connection: Connection) -> bool:
 
 def _open_sqlite(url: URL, durable: bool) -> Engine:
     path = str(url.database)
-    file = StoreFile(None if path.startswith("file:") else path, lambda: checkpoints.request())
-    checkpoints = Checkpointer(lambda: sqlite3.connect(path, isolation_level=None), file)
+    is_uri = path.startswith("file:")
+    file = StoreFile(None if is_uri else path, lambda: checkpoints.request())
+    # Without the mode, SQLite would create a new file in place of one that was removed.
+    existing = path if is_uri else f"file:{quote(path)}?mode=rw"
+    checkpoints = Checkpointer(lambda: sqlite3.connect(existing, uri=True, isolation_level=None), file)
     engine = create_engine(url, hide_parameters=True, execution_options={_FILE: file})
 
     @event.listens_for(engine, "do_connect")

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
@@ -136,6 +136,24 @@ def test_checkpoints_begin_when_the_file_is_back(store: Store, file: Path) -> No
     moved.rename(file)
     assert has_begun.wait(60)
     checkpointer.stop()
+
+
+def test_checkpoints_create_no_file_in_place_of_a_removed_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file may be removed after the look at it, and before the connection is opened."""
+    has_changed, looked = StoreFile.has_changed, Event()
+
+    def remove_after_look(found: StoreFile) -> bool:
+        if current_thread().name != "annals-checkpoints" or looked.is_set():
+            return has_changed(found)
+        file.unlink()
+        looked.set()
+        return False
+
+    monkeypatch.setattr(StoreFile, "has_changed", remove_after_look)
+    with closing(Store(f"sqlite:///{file}")) as store:
+        store.create()
+        assert looked.wait(60)
+    assert not file.exists()
 
 
 def test_a_closed_store_allows_another_file(store: Store, file: Path) -> None:
