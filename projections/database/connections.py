@@ -7,14 +7,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import quote
 from weakref import WeakSet
 
 from sqlalchemy import URL, make_url
 
 from annals.commands.store.database.engine import postgresql_options
 from annals.commands.store.database.known_log_end import known_log_end
-from annals.commands.store.database.store_file import require_unchanged
+from annals.commands.store.database.store_file import existing_file, require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase, Values
 
 if TYPE_CHECKING:
@@ -187,9 +186,11 @@ def _with_first_row(rows: Iterator[Any], value: Callable[[Any], Any]) -> tuple[A
 
 
 def _open_file(url: URL) -> sqlite3.Connection:
-    require_unchanged(url.database or "")
-    file_uri = f"file:{quote(url.database or '')}?mode=rw"
-    connection = sqlite3.connect(file_uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+    path = url.database or ""
+    require_unchanged(path)
+    connection = sqlite3.connect(
+        existing_file(path), uri=True, isolation_level=None, check_same_thread=False, timeout=60
+    )
     connection.execute("PRAGMA query_only = ON")
     connection.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES}")

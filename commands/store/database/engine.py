@@ -6,13 +6,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
-from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
 from annals.commands.store.database.postgresql_requirements import require_usable
-from annals.commands.store.database.store_file import StoreFile
+from annals.commands.store.database.store_file import StoreFile, existing_file
 from annals.commands.store.database.write_turns import WriteTurns
 
 #: Execution option of connections that write: their transactions start with the write lock.
@@ -195,11 +194,8 @@ def _is_in_transaction(connection: Connection) -> bool:
 
 def _open_sqlite(url: URL, durable: bool) -> Engine:
     path = str(url.database)
-    is_uri = path.startswith("file:")
-    file = StoreFile(None if is_uri else path, lambda: checkpoints.request())
-    # Without the mode, SQLite would create a new file in place of one that was removed.
-    existing = path if is_uri else f"file:{quote(path)}?mode=rw"
-    checkpoints = Checkpointer(lambda: sqlite3.connect(existing, uri=True, isolation_level=None), file)
+    file = StoreFile(None if path.startswith("file:") else path, lambda: checkpoints.request())
+    checkpoints = Checkpointer(lambda: sqlite3.connect(existing_file(path), uri=True, isolation_level=None), file)
     engine = create_engine(url, hide_parameters=True, execution_options={_FILE: file})
 
     @event.listens_for(engine, "do_connect")

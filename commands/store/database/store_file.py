@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Final
+from urllib.parse import quote
 
 from annals.commands.store.database.store_lost import StoreLost
 
@@ -48,6 +49,11 @@ _OPEN_FILES: Final[dict[Path, _OpenFile]] = {}
 def require_unchanged(path: str) -> None:
     """Raises: StoreFileChanged if the process has opened another file at a path. Cost: one system call."""
     _require_unchanged(Path(path).absolute())
+
+
+def existing_file(path: str) -> str:
+    """The URI of a file for SQLite, which otherwise creates a new one in place of one that was removed."""
+    return path if path.startswith("file:") else f"file:{quote(path)}?mode=rw"
 
 
 class StoreFile:

@@ -14,7 +14,7 @@ from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEP
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.engine import WRITING, open_engine, postgresql_options
 from annals.commands.store.database.known_log_end import known_log_end
-from annals.commands.store.database.store_file import require_unchanged
+from annals.commands.store.database.store_file import existing_file, require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
 from annals.projections.subscriptions.state import tables
 
@@ -110,9 +110,10 @@ class DeliveryStore:
         return SqliteDatabase(self._connection) if self.is_sqlite else PostgresDatabase(self._connection)
 
     def _connect_file(self) -> sqlite3.Connection:
-        require_unchanged(self._url.database or "")
+        path = self._url.database or ""
+        require_unchanged(path)
         connection = sqlite3.connect(
-            self._url.database or "", isolation_level=None, check_same_thread=False, timeout=self._lock_timeout
+            existing_file(path), uri=True, isolation_level=None, check_same_thread=False, timeout=self._lock_timeout
         )
         connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'NORMAL'}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
