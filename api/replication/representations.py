@@ -18,14 +18,23 @@ from annals.projections.entities.view import View
 from annals.projections.replication.cycles import UPSTREAM_KEY
 from annals.projections.replication.link_state import NOTIFIED_KEY, LinkProgress
 from annals.projections.replication.log.ingest import READ_STATE_KEY
-from annals.projections.replication.log.link_status import DIFFERS, UNKNOWN
+from annals.projections.replication.log.link_status import COMPARED_AT_KEY, DIFFERS, UNKNOWN
 from annals.projections.replication.log.widened_scope import COMPLETE_KEY
 from annals.projections.replication.standard.push import SENT_SCOPE_KEY
 
 #: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
 #: Members of a stored status that a response shows in another form or not at all.
-_HIDDEN_KEYS: Final = ("taken", "diverged", NOTIFIED_KEY, UPSTREAM_KEY, COMPLETE_KEY, READ_STATE_KEY, SENT_SCOPE_KEY)
+_HIDDEN_KEYS: Final = (
+    "taken",
+    "diverged",
+    NOTIFIED_KEY,
+    UPSTREAM_KEY,
+    COMPLETE_KEY,
+    READ_STATE_KEY,
+    SENT_SCOPE_KEY,
+    COMPARED_AT_KEY,
+)
 #: Maximum size of a link document in bytes.
 MAX_LINK_BODY: Final = 1 << 16
 

@@ -5,7 +5,7 @@ After a crash it may be slightly old. Then some interactions are imported again,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -25,6 +25,8 @@ _MAX_SUBJECTS: Final = 1000
 _MAX_SUBJECT_LENGTH: Final = 2000
 #: The name of the fact with the time at which another process received an event for the link.
 NOTIFIED_KEY: Final = "told"
+#: Returns the facts to set, of the status that is stored.
+ChooseFacts = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,15 @@ class LinkStates:
 
     def update(self, link: str, cursor: int | None = None, **facts: Any) -> None:
         """Sets the cursor, unless it is None, and some facts of the status. None deletes a fact. Raises: as `read`."""
+        self.update_by(link, lambda status: facts, cursor)
+
+    def update_by(self, link: str, choose_facts: ChooseFacts, cursor: int | None = None) -> None:
+        """The same with facts that depend on the stored ones. Raises: as `read`."""
         with self._lock, self._store.writing() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
             progress = _parse_progress(link, row)
-            merged_facts = {name: value for name, value in {**progress.status, **facts}.items() if value is not None}
+            new_facts = {**progress.status, **choose_facts(progress.status)}
+            merged_facts = {name: value for name, value in new_facts.items() if value is not None}
             new_cursor = cursor if cursor is not None else -1 if progress.cursor is None else progress.cursor
             db.upsert(tables.state, [(link, new_cursor, dumps(merged_facts).decode())])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from typing import Any, Final
@@ -24,6 +24,8 @@ from annals.projections.replication.remote.remote_client import RemoteClient, Re
 EQUAL: Final = "equal"
 DIFFERS: Final = "differs"
 UNKNOWN: Final = "unknown"
+#: The fact with the log positions of both registries at which they were compared last, and whether that counted.
+COMPARED_AT_KEY: Final = "comparedat"
 #: The most differences that are counted.
 MAX_COUNTED: Final = 10_000
 #: Seconds between two status writes that differ only in their time.
@@ -96,6 +98,7 @@ def compare_registries(
 
     remote: an open client for the other registry, if there is one. counts: also records how many entities differ, up to
     MAX_COUNTED, and the hashes of both; otherwise only the first difference is found, in few requests.
+    The verdict is not recorded if this registry was compared or repaired in a later state in the meantime.
     Raises: RemoteError, InvalidLink for a link that does not follow a log over HTTP.
     """
     check_comparable(link)
@@ -104,15 +107,33 @@ def compare_registries(
             return compare_registries(link, context, opened, counts=counts)
     with context.readers.background_view() as view:
         snapshot = remote_snapshot(remote, context.states.read(link.id).cursor)
+        compared_at = comparison_fact(view.log.head().last, snapshot.position, counts)
         found = find_differences(link, view, remote, snapshot)
         first_difference = next(found, None)
         others = sum(1 for _ in islice(found, MAX_COUNTED - 1)) if counts else 0
         compared = scope_hashes(link, view, remote, snapshot)._asdict() if counts or link.scope.is_whole else None
     verdict, difference_fact = (DIFFERS, first_difference._asdict()) if first_difference else (EQUAL, None)
     differences = 0 if first_difference is None else 1 + others if counts else None
-    facts: dict[str, Any] = {"difference": difference_fact, "differences": differences, "compared": compared}
-    context.states.update(link.id, verdict=verdict, checked=time.time(), **facts)
+    facts = {"verdict": verdict, "difference": difference_fact, "differences": differences, "compared": compared}
+    context.states.update_by(link.id, lambda status: _facts_to_record(status, compared_at, facts))
     return verdict
+
+
+def comparison_fact(here: int, there: int, is_counted: bool) -> dict[str, Any]:
+    """The fact under COMPARED_AT_KEY. here, there: log positions."""
+    return {"here": here, "there": there, "counted": is_counted}
+
+
+def _facts_to_record(
+    status: Mapping[str, Any], compared_at: Mapping[str, Any], facts: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The facts of a comparison; none of an outdated one, and only its time if the same was compared and counted."""
+    recorded_at = status.get(COMPARED_AT_KEY)
+    if recorded_at is not None and recorded_at["here"] > compared_at["here"]:
+        return {}
+    if recorded_at == {**compared_at, "counted": True} and not compared_at["counted"]:
+        return {"checked": time.time()}
+    return {**facts, "checked": time.time(), COMPARED_AT_KEY: compared_at}
 
 
 def check_comparable(link: Link) -> None:

@@ -23,7 +23,7 @@ from annals.projections.replication.log.comparison import (
     scope_hashes,
 )
 from annals.projections.replication.log.ingest import READ_STATE_KEY, read_state
-from annals.projections.replication.log.link_status import EQUAL, check_comparable
+from annals.projections.replication.log.link_status import COMPARED_AT_KEY, EQUAL, check_comparable, comparison_fact
 from annals.projections.replication.log.log_lines import NDJSON, parse_first_event
 from annals.projections.replication.remote.json_answers import position_of, request_json
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
@@ -59,20 +59,24 @@ def repair(link: Link, context: LinkWorkerContext) -> int:
         def take_snapshot() -> RemoteSnapshot:
             return remote_snapshot(remote, context.states.read(link.id).cursor)
 
-        before = _hashes(link, context, remote, take_snapshot())
+        _, before = _compared_hashes(link, context, remote, take_snapshot())
         snapshot, count = apply_differences(link, context, remote, take_snapshot)
-        after = _hashes(link, context, remote, snapshot)
+        position, after = _compared_hashes(link, context, remote, snapshot)
     repair_fact = {"entities": count, "before": before.here, "after": after.here}
     facts = {"verdict": EQUAL, "differences": 0, "compared": after._asdict(), "repair": repair_fact}
+    facts[COMPARED_AT_KEY] = comparison_fact(position, snapshot.position, True)
     facts[READ_STATE_KEY] = read_state(snapshot.position, snapshot.state)
     context.states.update(link.id, snapshot.position, **facts, difference=None, diverged=None, error=None, failed=None)
     context.execute(link, ControlLink(link.xid, "repaired"))
     return count
 
 
-def _hashes(link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot) -> ComparedHashes:
+def _compared_hashes(
+    link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot
+) -> tuple[int, ComparedHashes]:
+    """The end of this registry's log, and the hashes of both registries there. Raises: RemoteError."""
     with context.readers.background_view() as view:
-        return scope_hashes(link, view, remote, snapshot)
+        return view.log.head().last, scope_hashes(link, view, remote, snapshot)
 
 
 def apply_differences(
