@@ -56,10 +56,7 @@ class PassiveReplication:
         return receive(link, self._context, after, lines)
 
     def upstream(self) -> Mapping[str, Any]:
-        """
-
-        The id of this registry and of the registries that it follows; see `annals.projections.replication.cycles`.
-        """
+        """The ids of this registry and of those that it follows; see `annals.projections.replication.cycles`."""
         return upstream_registries(self._context.readers.latest_view(), self._states)
 
     def check_cycle(self, link: Link, secrets: Mapping[str, str]) -> None:

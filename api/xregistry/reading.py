@@ -361,10 +361,7 @@ def with_visible_counts(view: View, row: EntityRow, model: Model) -> EntityRow:
 
 
 def subtree_lister(view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> ListSubtree:
-    """
-
-    The function that lists the entities below a path: `View.subtree`, or `View.subtree_lister`, which resolves `xref`.
-    """
+    """A function that lists entities below a path: `View.subtree`, or `View.subtree_lister`, which resolves `xref`."""
     return view.subtree if flags.doc else view.subtree_lister(target.xid, types_with_xref(target, definitions.model))
 
 

@@ -241,11 +241,7 @@ def _select_versions(
 
 
 def _newest_versions(versions: Mapping[str, StoredVersion], *, include_ancestors: bool) -> list[StoredVersion]:
-    """
-
-    The newest Version, which would be the ancestor of the next one; with `include_ancestors`, also all of its
-    ancestors.
-    """
+    """The newest Version, which would be the next one's ancestor; with `include_ancestors` also all of its own."""
     # In the computed modes the Versions are one chain that ends at the newest; in `manual` mode this is the rule.
     newest = ancestry.newest_version("manual", [stored_version.lineage for stored_version in versions.values()])
     version = versions[newest.id.lower()]
