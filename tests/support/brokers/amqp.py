@@ -45,7 +45,7 @@ class Reader:
             self._receiver.accept()
             yield message
 
-    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+    def take(self, count: int, seconds: float = 60.0) -> list[Received]:
         return [_received(message) for message in self.messages(count, seconds)]
 
 

@@ -246,7 +246,7 @@ class _Receiver:
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
 
-    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+    def take(self, count: int, seconds: float = 60.0) -> list[Received]:
         return [as_cloudevent(each) for each in next_records(self._consumer, count, seconds)]
 
 
@@ -270,7 +270,7 @@ def topic_consumer(server: str, topic: str) -> Iterator[KafkaConsumer]:
         consumer.close()
 
 
-def next_records(consumer: KafkaConsumer, count: int, seconds: float = 20.0) -> list[Any]:
+def next_records(consumer: KafkaConsumer, count: int, seconds: float = 60.0) -> list[Any]:
     """The next records; fewer if no more arrive in time."""
     found: list[Any] = []
     ends = time.monotonic() + seconds

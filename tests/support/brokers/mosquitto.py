@@ -150,11 +150,11 @@ class MqttReceiver:
         self._client.loop_start()
         ready.get(timeout=10)
 
-    def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
+    def raw(self, count: int, seconds: float = 60.0) -> list[Raw]:
         """The next messages as received."""
         return receive_messages(self._raw, count, seconds)
 
-    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+    def take(self, count: int, seconds: float = 60.0) -> list[Received]:
         """See Receiver."""
         return [parsed(raw) for raw in self.raw(count, seconds)]
 

@@ -166,11 +166,11 @@ class NatsReceiver:
         opening = (self._open(port, subject, ca) for port in ports)
         self._clients = [asyncio.run_coroutine_threadsafe(each, self._loop).result(10) for each in opening]
 
-    def raw(self, count: int, seconds: float = 20.0) -> list[Raw]:
+    def raw(self, count: int, seconds: float = 60.0) -> list[Raw]:
         """The next messages as received."""
         return receive_messages(self._raw, count, seconds)
 
-    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+    def take(self, count: int, seconds: float = 60.0) -> list[Received]:
         """See Receiver."""
         return [parsed(raw) for raw in self.raw(count, seconds)]
 

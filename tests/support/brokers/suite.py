@@ -67,7 +67,7 @@ class Received(NamedTuple):
 class Receiver(Protocol):
     """A client that has subscribed; it receives all later messages."""
 
-    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+    def take(self, count: int, seconds: float = 60.0) -> list[Received]:
         """The next messages, in order; fewer if no more arrive in time."""
 
 

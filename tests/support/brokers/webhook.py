@@ -60,7 +60,7 @@ class Webhook(Broker):
         self._queue = queue.Queue()
         yield self
 
-    def take(self, count: int, seconds: float = 20.0) -> list[Received]:
+    def take(self, count: int, seconds: float = 60.0) -> list[Received]:
         """See suite.Receiver."""
         found: list[Received] = []
         end = time.monotonic() + seconds

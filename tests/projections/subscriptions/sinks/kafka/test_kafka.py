@@ -72,7 +72,7 @@ def outcomes(target: SinkTarget, *events: CloudEvent, names: LocalResolver | Non
     return found
 
 
-def records(broker: Kafka, count: int, seconds: float = 20) -> list[Any]:
+def records(broker: Kafka, count: int, seconds: float = 60) -> list[Any]:
     """The records of the newest topic."""
     with topic_consumer(broker.own(), broker.topic) as consumer:
         return next_records(consumer, count, seconds)
