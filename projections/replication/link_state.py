@@ -25,6 +25,8 @@ _MAX_SUBJECTS: Final = 1000
 _MAX_SUBJECT_LENGTH: Final = 2000
 #: The name of the fact with the time at which another process received an event for the link.
 NOTIFIED_KEY: Final = "told"
+#: Makes another process that changes the same state wait for the end of this transaction; SQLite has one writer.
+_LOCK_STATE: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-link'), hashtext(?))"
 #: Returns the facts to set, of the status that is stored.
 ChooseFacts = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -63,6 +65,8 @@ class LinkStates:
     def update_by(self, link: str, choose_facts: ChooseFacts, cursor: int | None = None) -> None:
         """The same with facts that depend on the stored ones. Raises: as `read`."""
         with self._lock, self._store.writing() as db:
+            if not self._store.is_sqlite:
+                db.run(_LOCK_STATE, (link,))
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
             progress = _parse_progress(link, row)
             new_facts = {**progress.status, **choose_facts(progress.status)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
+from annals.domain.values.json_text import InvalidJson, loads
 from annals.projections.outgoing.resolver import Resolver
 from annals.projections.replication.remote.bounded_responses import ResponseTooLarge, read_lines, read_response
 from annals.projections.replication.remote.content_decoding import ACCEPT_ENCODING, UndecodableResponse
@@ -200,8 +201,8 @@ def _one_line(text: str) -> str:
 def _parse_problem(response: httpx.Response) -> dict[str, Any]:
     """The problem document of an answer; empty for any other answer, such as that of a server that is no registry."""
     try:
-        document = response.json()
-    except (ValueError, RecursionError):
+        document = loads(response.content)
+    except InvalidJson:
         return {}
     texts = ("type", "title")
     return document if isinstance(document, dict) and all(isinstance(document.get(name), str) for name in texts) else {}

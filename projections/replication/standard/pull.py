@@ -59,8 +59,8 @@ class StandardPull:
         source.responses.remember_tags()
         if conflicts:
             source.responses.forget_tags()  # the cause of a conflict may disappear, and then its entity must be copied
-        conflicts_json = conflicts.to_json()
-        self._context.states.update(self._link.id, 0, lastcontact=time.time(), error=None, conflicts=conflicts_json)
+        facts = {"conflicts": conflicts.to_json(), "error": None, "failed": None}
+        self._context.states.update(self._link.id, 0, lastcontact=time.time(), **facts)
 
     def _copy_definitions(self, source: StandardSource, conflicts: Conflicts) -> None:
         """Copies the definitions of the link's Group types each time they change in the other registry.

@@ -61,9 +61,12 @@ class StandardPush:
     def run(self) -> None:
         """See `LinkWorker`."""
         with closing(self._context.connect(self._link)) as remote:
-            source = StandardSource(remote)
+            source, has_old_error = StandardSource(remote), True
             while not self._context.stopping.is_set():
                 self.send_once(remote, source)
+                if has_old_error:  # if there was nothing to send, nothing else removes it
+                    self._context.states.update(self._link.id, error=None, failed=None)
+                    has_old_error = False
                 self._context.wait(self._link.interval)
 
     def send_once(self, remote: RemoteClient, source: StandardSource) -> None:
@@ -105,8 +108,8 @@ class StandardPush:
         if self._context.stopping.is_set():
             return
         self._cursor, self._scope = position, self._link.attributes["scope"]
-        facts = {SENT_SCOPE_KEY: self._scope, "conflicts": self._conflicts.to_json()}
-        self._context.states.update(self._link.id, position, lastcontact=time.time(), error=None, **facts)
+        facts = {SENT_SCOPE_KEY: self._scope, "conflicts": self._conflicts.to_json(), "error": None, "failed": None}
+        self._context.states.update(self._link.id, position, lastcontact=time.time(), **facts)
 
     def _all_xids(self) -> Iterable[str]:
         for group in list(self._local_registry.groups()):

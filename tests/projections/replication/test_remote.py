@@ -31,6 +31,7 @@ _ANSWERS = (
     (b"[" * 100_000, ""),
     (json.dumps(_OURS).encode(), ": There is nothing. It is not here."),
     (json.dumps({**_OURS, "detail": {"inner": _INNER}}).encode(), ": There is nothing."),
+    (json.dumps({**_OURS, "title": "half of a pair: \ud800"}).encode(), ""),
     (json.dumps({**_OURS, "title": "x" * 9999}).encode(), f": {'x' * MAX_DETAIL_LENGTH}"),
 )
 

@@ -127,6 +127,19 @@ def test_what_was_written_is_not_written_again(source: Registry) -> None:
         assert sorted(written) == sorted(["PUT /dirs/d", *files])
 
 
+def test_an_old_error_goes_without_anything_to_send(source: Registry) -> None:
+    """LEG-901: the status no longer names an error of an earlier attempt after one that had nothing to write."""
+    with independent_server() as target:
+        source.link("out", target.url, **PUSH)
+        until(lambda: source.status("out")["position"] == source.head()["position"])
+        source.stop()
+        with closing(LinkStates(source.database)) as states:
+            states.update("out", error="its credential cannot be read", failed=1)
+        source.start()
+        until(lambda: source.status("out")["state"] == "active")
+        assert not {"error", "failed"} & source.status("out").keys()
+
+
 def test_what_comes_from_there_never_goes_back(tmp_path: Path) -> None:
     """LEG-906: one link copies the other registry, another one pushes what is local, and neither returns a copy."""
     with registries(tmp_path, "one", "other") as (one, other):
