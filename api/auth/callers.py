@@ -127,12 +127,12 @@ class Authenticator:
     def refused(self, request: Request, error: InvalidCredential, name: str = "") -> Unauthorized:
         """The problem of a bad credential, which is counted and logged. name: that the credential claims.
 
-        One that was good once counts as no attempt: the sessions of an office end at the same time, and it has one
-        address.
+        One that was good once, here or at another registry, counts as no attempt: the sessions of an office end at the
+        same time, and it has one address.
         Raises: TooManyAttempts.
         """
         self.check_attempts(request, name)
-        if not error.was_valid:
+        if error.is_guess:
             self._attempts.add(self._address(request), name)
         if self._denials is not None:
             known_name = name if name and self.callers_named(name) else None

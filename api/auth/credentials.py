@@ -50,6 +50,8 @@ class RequestCredential:
 
 #: The reason of a credential that was recognised, and is not valid at this time.
 EXPIRED: Final = "expired"
+#: The reason of a session's cookie that this server has not made. Browsers send those of other registries at its host.
+FOREIGN: Final = "foreign"
 
 
 class InvalidCredential(Exception):
@@ -64,9 +66,9 @@ class InvalidCredential(Exception):
         self.authenticator = authenticator
 
     @property
-    def was_valid(self) -> bool:
-        """Whether nothing but its time is wrong, so that nobody has guessed it."""
-        return self.reason == EXPIRED
+    def is_guess(self) -> bool:
+        """Whether somebody may have guessed it. Cookies of sessions have too many bits for that."""
+        return self.reason not in (EXPIRED, FOREIGN)
 
 
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")

@@ -63,8 +63,11 @@ class Snapshot:
 
     def _memento_headers(self, request: Request) -> Headers:
         original_link = f"<{url_without_asof(request)}>;rel=original".encode("latin-1", "replace")
-        time = format_datetime(parse_time(self.interaction.time), usegmt=True)
-        return [(b"memento-datetime", time.encode()), (b"link", original_link)]
+        headers: Headers = [(b"link", original_link)]
+        if self.interaction.time:  # the moment before the first interaction has none
+            time = format_datetime(parse_time(self.interaction.time), usegmt=True)
+            headers.append((b"memento-datetime", time.encode()))
+        return headers
 
 
 class Snapshots:

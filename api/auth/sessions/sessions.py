@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from annals.api.auth.caller_entries import parse_group_roles
-from annals.api.auth.credentials import EXPIRED, InvalidCredential
+from annals.api.auth.credentials import EXPIRED, FOREIGN, InvalidCredential
 from annals.api.auth.identity import Identity
 from annals.api.auth.sessions.provider_tokens import ProviderTokens, seal_tokens, unseal_tokens
 from annals.api.auth.sessions.session_settings import SessionSettings
@@ -142,7 +142,7 @@ class Sessions:
         """
         id = verified(self.key, _PURPOSE, cookie)  # without a look-up for what is no cookie of this server
         if id is None:
-            raise InvalidCredential("the cookie of the session was not made by this server", "malformed")
+            raise InvalidCredential("the cookie of the session was not made by this server", FOREIGN)
         row = await asyncio.to_thread(self._store.find, _hash(id))
         now = int(self._clock())
         if row is None or row.ends <= now or row.used + self._settings.idle <= now:

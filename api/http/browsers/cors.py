@@ -45,13 +45,11 @@ class Cors:
             return response
         return replace(response, headers=[*response.headers, *self._headers(request.header(b"origin"))])
 
-    def may_write(self, origin: str | None, credential: bool) -> bool:
-        """Whether a page of a foreign origin may send a write.
-
-        credential: whether the request has a credential that browsers do not send automatically. If all origins are
-        allowed, a write needs one.
+    def may_write(self, origin: str | None, *, has_credential: bool) -> bool:
+        """Whether a page of a foreign origin may send a write. has_credential: which the page has put into the request;
+        if all origins are allowed, a write needs one.
         """
-        return (origin is not None and origin in self._origins) or (ANY_ORIGIN in self._origins and credential)
+        return (origin is not None and origin in self._origins) or (ANY_ORIGIN in self._origins and has_credential)
 
     def _headers(self, origin: str | None) -> Headers:
         if ANY_ORIGIN in self._origins:

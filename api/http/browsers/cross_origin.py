@@ -7,10 +7,12 @@ Rules ACC-84 to ACC-86. W3C, "Fetch Metadata Request Headers"; RFC 6454, "The HT
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Final
 from urllib.parse import urlsplit
 
 from annals.api.http.browsers.cors import Cors
+from annals.api.http.connections.tls import CLIENT_CERTIFICATE
 from annals.api.http.request import Request
 from annals.api.http.session_cookie import has_session_cookie
 from annals.domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
@@ -19,6 +21,8 @@ from annals.domain.errors.http_errors import CrossOrigin, UnsupportedMediaType
 _SAME_SITE: Final = frozenset(("same-origin", "none"))
 #: Media types that any page can send without a CORS preflight.
 _FORM_TYPES: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
+#: The first segment of the paths of pages, whose forms no other page may send.
+_PAGES: Final = ("ui",)
 
 
 def check_origin(request: Request, host: str, cors: Cors, *, checks_credentials: bool) -> None:
@@ -39,9 +43,15 @@ def check_origin(request: Request, host: str, cors: Cors, *, checks_credentials:
     is_same_origin = (
         fetch_site in _SAME_SITE if fetch_site is not None else _is_own_origin(origin or "", request.base, host)
     )
-    if is_same_origin or cors.may_write(origin, checks_credentials and request.header(b"authorization") is not None):
+    if is_same_origin:
         return
-    raise CrossOrigin(origin=origin or fetch_site)
+    credential = _CredentialSource.of(request) if checks_credentials else _CredentialSource.NONE
+    if (
+        request.segments[:1] == _PAGES
+        or credential is _CredentialSource.BROWSER
+        or not cors.may_write(origin, has_credential=credential is _CredentialSource.PAGE)
+    ):
+        raise CrossOrigin(origin=origin or fetch_site)
 
 
 def check_form(request: Request) -> None:
@@ -51,9 +61,43 @@ def check_form(request: Request) -> None:
     """
     if request.is_read or not (_has_header(request, b"sec-fetch-site") or _has_header(request, b"origin")):
         return
-    contenttype = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if contenttype in _FORM_TYPES:
+    if _content_type(request) in _FORM_TYPES:
         raise UnsupportedMediaType(list="application/json")
+
+
+class _CredentialSource(Enum):
+    """Who has put a credential into a request of a page: the page itself, or the browser."""
+
+    NONE = auto()
+    PAGE = auto()
+    BROWSER = auto()
+
+    @classmethod
+    def of(cls, request: Request) -> _CredentialSource:
+        """The source of the credential of a request from another origin.
+
+        A browser adds cookies, cached passwords and certificates by itself, but only to requests that any page can
+        send without a preflight: the answers to preflights do not allow it to (ACC-88).
+        """
+        authorization = request.header(b"authorization")
+        if authorization is not None and (authorization[:7].lower() == "bearer " or not _is_simple(request)):
+            return cls.PAGE
+        has_other = authorization is not None or has_session_cookie(request) or _has_certificate(request)
+        return cls.BROWSER if has_other else cls.NONE
+
+
+def _has_certificate(request: Request) -> bool:
+    """Whether a browser has a certificate, which this server or a proxy has asked it for."""
+    return CLIENT_CERTIFICATE in request.scope.get("state", {}) or _has_header(request, b"client-cert")
+
+
+def _is_simple(request: Request) -> bool:
+    """Whether a browser sends a write without a preflight."""
+    return request.method == "POST" and _content_type(request) in {"", *_FORM_TYPES}
+
+
+def _content_type(request: Request) -> str:
+    return (request.header(b"content-type") or "").partition(";")[0].strip().lower()
 
 
 def _has_header(request: Request, name: bytes) -> bool:

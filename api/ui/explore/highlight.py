@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeVar
 
 from markupsafe import Markup, escape
 
@@ -22,6 +24,12 @@ _LANGUAGES: Final = (
     ("xml", "xml"),
 )
 
+#: The seconds of a processor that a text may take. Some texts, such as a long row of `&` in XML, take the square of
+#: their length.
+_MAX_SECONDS: Final = 1.0
+
+Token = TypeVar("Token")
+
 
 class HighlightedText(NamedTuple):
     """A text as HTML. left_out: the number of characters at its end that a page has no room for."""
@@ -31,7 +39,10 @@ class HighlightedText(NamedTuple):
 
 
 def highlight(text: str, media_type: str, format: str, *, is_plain: bool = False) -> HighlightedText:
-    """A text as HTML. JSON in one line gets line breaks. is_plain: without marks, as a text with too many marks is."""
+    """A text as HTML. JSON in one line gets line breaks.
+
+    is_plain: without marks. So is a text that has too many, or takes too long.
+    """
     if "\n" not in text.strip() and is_json(text):
         text = break_json(text)
     language = "" if is_plain else _language(text, media_type, format)
@@ -42,13 +53,26 @@ def highlight(text: str, media_type: str, format: str, *, is_plain: bool = False
     return HighlightedText(escape(shown), left_out)
 
 
-def _marked(text: str, language: str) -> Markup:
-    from pygments import highlight as mark
+def _marked(text: str, language: str) -> Markup | None:
+    """A text with marks; None if that takes longer than `_MAX_SECONDS`."""
+    from pygments import format
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import get_lexer_by_name
 
-    formatter = HtmlFormatter(nowrap=True, classprefix="hl-")
-    return Markup(mark(text, get_lexer_by_name(language, stripnl=False), formatter))
+    tokens = get_lexer_by_name(language, stripnl=False).get_tokens(text)
+    try:
+        return Markup(format(_within_time(tokens), HtmlFormatter(nowrap=True, classprefix="hl-")))
+    except TimeoutError:
+        return None
+
+
+def _within_time(tokens: Iterable[Token]) -> Iterator[Token]:
+    """The tokens. Raises: TimeoutError once they have taken too much time of the processor."""
+    end = time.thread_time() + _MAX_SECONDS
+    for token in tokens:
+        if time.thread_time() > end:
+            raise TimeoutError
+        yield token
 
 
 def _language(text: str, media_type: str, format: str) -> str:

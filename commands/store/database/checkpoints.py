@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ AUTOCHECKPOINT_PAGES: Final = 65_536
 #: The bytes that the file of the write-ahead log keeps when SQLite reuses it: a large import must not leave half a
 #: gigabyte on the disk.
 KEPT_LOG_BYTES: Final = 64 << 20
+_LOG: Final = logging.getLogger("annals.store")
 
 
 class Checkpointer:
@@ -30,6 +32,7 @@ class Checkpointer:
         self._wake = Event()
         self._stopped = Event()
         self._thread: Thread | None = None
+        self._has_failed = False
 
     def request(self) -> None:
         """Requests a checkpoint, because something was or is being committed."""
@@ -79,8 +82,19 @@ class Checkpointer:
         if self._file.has_changed():
             self._empty_log(connection)
         else:
+            self._copy_to_file(connection)
+
+    def _copy_to_file(self, connection: Any) -> None:
+        """Copies what no reader needs any more. After an error, such as a full disk, the next second tries again."""
+        try:
             # PASSIVE neither waits nor blocks; pages that a reader still needs are left for the next checkpoint.
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._has_failed = False
+        except sqlite3.Error as error:
+            if not self._has_failed:
+                _LOG.warning("SQLite's log is not copied to the database, trying again: %s", error)
+            self._has_failed = True
+            self._wake.set()
 
     def _empty_log(self, connection: Any) -> None:
         """Copies everything to the file that was removed or replaced, and empties its write-ahead log.

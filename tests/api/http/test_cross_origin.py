@@ -80,6 +80,41 @@ def test_write(
             assert answer.is_success
 
 
+FORM = {"content_type": "text/plain"}
+BASIC = {"authorization": "Basic YTpi"}
+COOKIE = {"cookie": "annals=x"}
+PROXIED = {"client_cert": ":YQ==:"}
+
+#: Rule, `ANNALS_CORS_ORIGINS`, path and headers of a POST, and whether it is refused.
+FORM_ROWS: list[tuple[str, str, str, dict[str, str], bool]] = [
+    ("ACC-85: browsers add passwords to forms", "*", "/dirs/d/files/f", {**FORM, **BASIC}, True),
+    ("ACC-84: also from listed origins", LISTED, "/dirs/d/files/f", {**FORM, **BASIC}, True),
+    ("ACC-84: and to empty bodies", LISTED, "/-/links/a/actions/check", BASIC, True),
+    ("ACC-88: sessions", LISTED, "/dirs/d/files/f", {**FORM, **COOKIE}, True),
+    ("ACC-88: also without a preflight that allows them", LISTED, "/dirs", {**COOKIE, "content_type": "a/b"}, True),
+    ("ACC-84: certificates", LISTED, "/dirs/d/files/f", {**FORM, **PROXIED}, True),
+    ("ACC-85: no browser adds a token", "*", "/dirs/d/files/f", {**FORM, **BEARER}, False),
+    ("ACC-85: nor a password after a preflight", "*", "/dirs", {**BASIC, "content_type": "application/json"}, False),
+    ("ACC-84: a form without a credential", LISTED, "/dirs/d/files/f", FORM, False),
+    ("ACC-84: pages are for their own forms", LISTED, "/ui/login", FORM, True),
+    ("ACC-84: also with a token", LISTED, "/ui/grants", {**FORM, **BEARER}, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "origins", "path", "headers", "refused"), FORM_ROWS, ids=[row[0] for row in FORM_ROWS]
+)
+def test_credentials_that_browsers_add(
+    sqlite_url: str, rule: str, origins: str, path: str, headers: dict[str, str], refused: bool
+) -> None:
+    # a page of an allowed origin may use the credentials that it has itself, not those that the browser has
+    create(sqlite_url)
+    with serving(sqlite_url, public_url=None, cors_origins=origins, tokens=TOKENS) as api:
+        answer = api.send("POST", path, b"", host="h:8080", sec_fetch_site="cross-site", origin=LISTED, **headers)
+        is_refused = answer.status_code == 403 and "cross_origin" in answer.text
+        assert is_refused == refused, answer.text
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_reads_are_allowed_from_any_origin(api: Api, method: str) -> None:
     # ACC-84 applies to methods that write; CORS decides which responses a page may read

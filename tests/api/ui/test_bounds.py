@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
@@ -45,6 +46,15 @@ def test_marks_are_left_out_where_they_are_too_long() -> None:
     assert "<span" in highlight(text[:100], "application/json", "").html
     html, left_out = highlight(MARKUP * 100_000, "text/plain", "", is_plain=True)
     assert left_out > 0 and html_size(MARKUP) * 10_000 < len(html) <= MAX_PART
+
+
+@pytest.mark.parametrize(("row", "media_type"), [("&", "text/xml"), ("%", "text/yaml")])
+def test_marks_are_left_out_where_they_take_too_long(row: str, media_type: str) -> None:
+    """UI-18: the time of a page does not grow with the square of a document."""
+    text = row * (256 << 10)
+    began = time.thread_time()
+    assert "<span" not in highlight(text, media_type, "").html
+    assert time.thread_time() - began < 3
 
 
 def test_deep_json_does_not_grow() -> None:

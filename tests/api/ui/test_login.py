@@ -189,6 +189,13 @@ def test_changed_cookies(api: Api, monkeypatch: pytest.MonkeyPatch, made: str) -
     assert answer.status_code == 401 and "Max-Age=0" in answer.headers["set-cookie"]
 
 
+def test_cookies_of_another_registry_are_no_guesses(api: Api) -> None:
+    """ACC-110: browsers send them to every port of a host; people at that address can still sign in."""
+    for _ in range(51):
+        assert whoami(api, "annals=of-another.registry") == 401
+    assert post(api, "/ui/login", token="t1").status_code == 303
+
+
 def test_a_removed_token_or_name_ends_its_sessions(api: Api, tmp_path: Path) -> None:
     """ACC-59: sessions end with their token or password, also if the caller has another token, or a new password."""
     first, second = (cookie_of(post(api, "/ui/login", token=each)) for each in TOKENS)

@@ -20,6 +20,7 @@ from annals.commands.store.log import Store
 from annals.domain.decisions.commands import CreateRegistry
 from annals.domain.decisions.decide import decide
 from annals.domain.model.builtin import default_source
+from tests.support.polling import until
 
 CHANGED = "the file of the database was removed or replaced; restart the server"
 
@@ -136,6 +137,29 @@ def test_checkpoints_begin_when_the_file_is_back(store: Store, file: Path) -> No
     moved.rename(file)
     assert has_begun.wait(60)
     checkpointer.stop()
+
+
+def test_checkpoints_go_on_after_a_full_disk(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # without them, SQLite's log would grow with each commit until the restart
+    class FullDisk(sqlite3.Connection):
+        attempts = 0
+
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            FullDisk.attempts += 1
+            if FullDisk.attempts < 3:
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(*arguments)
+
+    monkeypatch.setattr("annals.commands.store.database.checkpoints.CHECKPOINT_SECONDS", 0.01)
+    checkpointer = Checkpointer(
+        lambda: sqlite3.connect(file, check_same_thread=False, factory=FullDisk), StoreFile(str(file))
+    )
+    checkpointer.request()
+    until(lambda: FullDisk.attempts == 3)
+    checkpointer.stop()
+    assert caplog.messages == ["SQLite's log is not copied to the database, trying again: database or disk is full"]
 
 
 def test_checkpoints_create_no_file_in_place_of_a_removed_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,16 @@ def test_histories_answer_the_same_in_the_past_and_after_a_rebuild(store_url: st
         assert [found(api, read) for read in READS] == last
 
 
+@pytest.mark.parametrize("moment", ["0", "1970-01-01T00:00:00Z"])
+def test_before_the_first_interaction_there_is_nothing(api: Api, moment: str) -> None:
+    # FLAG-80: the moment before a registry's creation has no time of its own
+    write(api, "a", "int")
+    answer = api.send("GET", f"{BASE}/subjects?asof={moment}")
+    assert (answer.status_code, answer.json(), "memento-datetime" in answer.headers) == (200, [], False)
+    assert api.send("GET", f"/-/subjects?asof={moment}").json()["count"] == 0
+    assert api.send("GET", f"/ui/confluent?asof={moment}").status_code == 200
+
+
 def test_asof_and_dryrun_are_for_one_kind_of_request(api: Api) -> None:
     # CSR-905, CSR-906
     for method, path, body in (("GET", "/subjects?dryrun", None), ("PUT", "/config?asof=1", {"compatibility": "NONE"})):
