@@ -1,5 +1,5 @@
-"""Pages for people in browsers, made on the server: sign-in, sign-out, and a first page.
+"""Pages for people in browsers, made on the server; each is a client of the registry's own API.
 
-Who calls belongs to `api/auth`; headers that protect pages are in `api/http/browsers`.
+Rules belong to that API. Who calls belongs to `api/auth`; headers that protect pages are in `api/http/browsers`.
 Begin with `routes.py`.
 """

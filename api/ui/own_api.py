@@ -31,6 +31,7 @@ _ACCEPT: Final = (b"accept", b"application/json")
 _LINK: Final = re.compile(r"<([^>]*)>([^,<]*)")
 _LINK_RELATION: Final = re.compile(r'rel="?([^";]+)"?')
 _LINK_COUNT: Final = re.compile(r"count=(\d+)")
+_SEE_OTHER: Final = 303
 #: Maximum size of an answer that a page shows.
 MAX_ANSWER_BYTES: Final = 8 << 20
 
@@ -61,6 +62,11 @@ class ApiAnswer:
     def header(self, name: str) -> str | None:
         """The value of a header, whose name is in lower case; None without it."""
         return next((value.decode("latin-1") for key, value in self.headers if key == name.encode()), None)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the document that was asked for has another URL, which a `location` names unless it is a script."""
+        return self.status == _SEE_OTHER
 
     @property
     def correlation_id(self) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from annals.api.http.request import DETAILS_SUFFIX
 from annals.api.http.response import Response
 
 #: Makes a page from its PageContext, whose file needs this one.
@@ -21,12 +22,12 @@ _PATH_SUFFIX: Final = ":path"
 class PageRoute:
     """One page, or one for each entity.
 
-    template: the path below `/ui/`, which begins with a name; `{name}` stands for a segment, `{name:path}` at the end
-    for one or more. answer: makes the page. navigation: the link of the navigation that the page is at or below.
-    methods: that it takes. takes_asof: whether it shows the past; a page that does not says that it shows the present.
-    writes_with_asof: whether its form is about a past moment. keeps_form: whether it shows a form again that a sign-in
-    has kept, see `Form.kept`. needs_admin: whether other callers get 403. follows_changes: whether it says that there
-    are newer changes.
+    template: the path below `/ui/`, which begins with a name; `{name}` stands for a segment that is an id,
+    `{name:path}` at the end for one or more segments. answer: makes the page. navigation: the link of the navigation
+    that the page is at or below. methods: that it takes. takes_asof: whether it shows the past; a page that does not
+    says that it shows the present. writes_with_asof: whether its form is about a past moment. keeps_form: whether it
+    shows a form again that a sign-in has kept, see `Form.kept`. needs_admin: whether other callers get 403.
+    follows_changes: whether it says that there are newer changes.
     """
 
     template: str
@@ -56,9 +57,16 @@ class PageRoute:
                     return None
             elif name.endswith(_PATH_SUFFIX + "}"):
                 return {**found, name[1 : -len(_PATH_SUFFIX) - 1]: "/".join(segments[index:])}
+            elif not _is_id(segments[index]):
+                return None
             else:
                 found[name[1:-1]] = segments[index]
         return found if len(segments) == len(names) else None
+
+
+def _is_id(segment: str) -> bool:
+    """Whether a page can put a decoded segment into a path of the API, and still reach what it means."""
+    return bool(segment) and "/" not in segment and not segment.endswith(DETAILS_SUFFIX)
 
 
 class RouteTable:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from annals.api.ui.page_context import PageContext
+from annals.api.ui.text_values import shell_quoted
 from annals.domain.values.json_text import dumps, loads
 
 Attributes = Mapping[str, Mapping[str, Any]]
@@ -19,6 +20,8 @@ SERVER_SET: Final = frozenset(
 )
 #: Types whose values are one text, number or switch, by which a list can be sorted.
 _NOT_SCALAR: Final = frozenset(("map", "array", "object", "any"))
+_NESTED_IN_REGISTRY: Final = ("model", "modelsource", "capabilities")
+_NESTED_IN_RESOURCE: Final = ("meta", VERSIONS)
 #: An example of a value for each type that is no text.
 _EXAMPLES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("integer", "uinteger", "decimal"), 1),
@@ -115,6 +118,12 @@ class ModelPlace:
             return tuple(self.definition.get("groups", {}))
         return tuple(self.definition.get("resources", {})) if self.is_group else ()
 
+    @property
+    def nested_names(self) -> tuple[str, ...]:
+        """The attributes of an entity here that are entities or collections; only a Resource has `meta`."""
+        own = _NESTED_IN_REGISTRY if not self.segments else _NESTED_IN_RESOURCE if self.is_resource else ()
+        return (*self.collections, *own)
+
     def scalar_names(self) -> Iterator[str]:
         """The attributes by which a collection can be sorted."""
         for name, definition in self.attributes.items():
@@ -136,7 +145,8 @@ class ModelPlace:
         url = f"{base}{self.xid}/my-{self.singular}"
         if self.has_document:
             url += "$details"
-        return f"curl -X PUT '{url}' -H 'Content-Type: application/json' -d '{dumps(self.example_body()).decode()}'"
+        body = shell_quoted(dumps(self.example_body()).decode())
+        return f"curl -X PUT {shell_quoted(url)} -H 'Content-Type: application/json' -d {body}"
 
 
 @dataclass(frozen=True)
@@ -180,7 +190,7 @@ def _parse(body: bytes) -> ModelView:
 
 
 def _is_set_by_server(place: ModelPlace, name: str, definition: Mapping[str, Any]) -> bool:
-    is_address = name in (place.id_name, f"{place.singular}id", "versionid", "ancestorid", "meta", "versions")
+    is_address = name in (place.id_name, f"{place.singular}id", "versionid", "ancestorid", *place.nested_names)
     return bool(name in SERVER_SET or definition.get("readonly") or "default" in definition or is_address)
 
 

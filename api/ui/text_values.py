@@ -1,4 +1,7 @@
-"""Values as pages show them: times, JSON, sizes, and URLs that clients stored. Templates use these as filters."""
+"""Values as pages show them: times, JSON, sizes, URLs that clients stored, words of commands.
+
+Templates use most of these as filters.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,11 @@ def short_text(value: Any) -> str:
 def is_link(value: Any) -> bool:
     """Whether a stored value is a URL that a page may link to (ACC-104)."""
     return isinstance(value, str) and bool(_LINK.match(value))
+
+
+def shell_quoted(text: str) -> str:
+    """A text as one word of a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def size_text(size: int) -> str:

@@ -54,7 +54,7 @@ async def read_text_view(page: PageContext, left: PageSide, right: PageSide) -> 
     texts: list[str] = []
     for side in (left, right):
         answer = await page.get(side.document_path, {"asof": side.asof}, with_asof=False)
-        if answer.header("location") is not None:
+        if answer.is_elsewhere:
             return _without_rows(f"The document of {side.subject} is stored elsewhere.")
         text = _text(answer.body)
         if text is None:

@@ -163,7 +163,7 @@ def _write_of_change(shown: EntityForm) -> Write | None:
     if not body:
         return None
     path = f"explore{place.xid}"
-    meta = body.get("meta")
+    meta = body.get("meta") if place.is_resource else None  # elsewhere it is an extension like any other
     if meta is not None:
         meta[_EPOCH] = _number(form.get(_META_EPOCH))
         if len(body) == 1:  # the default Version is not touched

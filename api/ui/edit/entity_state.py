@@ -18,6 +18,7 @@ class EntityState:
     """position: of the log. texts: by the names of fields. values: the same as values.
 
     versionid: of the default Version of a Resource. document: None if it is none that a form can show.
+    document_url: of a document that is elsewhere; empty for one that is here.
     """
 
     position: int
@@ -28,6 +29,7 @@ class EntityState:
     versionid: str | None = None
     document: str | None = ""
     formats: Sequence[str] = ()
+    document_url: str = ""
 
     @property
     def has_plain_document(self) -> bool:
@@ -64,6 +66,7 @@ async def read_state(
         entity.get("versionid") if place.is_resource else None,
         document,
         formats,
+        entity.get(place.document_names[1], "") if place.has_document else "",
     )
 
 
@@ -83,7 +86,7 @@ def _values(
 async def _read_document(page: PageContext, place: ModelPlace, query: Mapping[str, str | None]) -> str | None:
     """The text of the document; None if it is none that a form can show."""
     answer = await page.get(place.xid, query)
-    if answer.header("location") is not None:
+    if answer.is_elsewhere:
         return ""
     try:
         text = answer.body.decode()

@@ -103,7 +103,7 @@ def meta_fields(place: ModelPlace, formats: Sequence[str]) -> list[Field]:
 
 def other_attributes(place: ModelPlace, entity: Mapping[str, Any]) -> dict[str, Any]:
     """The extensions of an entity, which the model does not name."""
-    return {name: value for name, value in entity.items() if name not in place.attributes and name != "meta"}
+    return {name: value for name, value in entity.items() if name not in place.attributes}
 
 
 def _id_field(place: ModelPlace) -> Field:
@@ -114,9 +114,9 @@ def _id_field(place: ModelPlace) -> Field:
 
 def _hidden_names(place: ModelPlace, *, is_new: bool) -> Collection[str]:
     """Attributes that a form does not have: ids, collections, the document, and what the server sets."""
-    collections = {*place.collections, "versions", "meta", "model", "modelsource", "capabilities"}
-    names = {place.id_name, f"{place.definition.get('singular', '')}id", "versionid", *SERVER_SET, *collections}
-    names |= {f"{name}{suffix}" for name in collections for suffix in ("url", "count")}
+    nested = place.nested_names
+    names = {place.id_name, f"{place.definition.get('singular', '')}id", "versionid", *SERVER_SET, *nested}
+    names |= {f"{name}{suffix}" for name in nested for suffix in ("url", "count")}
     if not (place.is_version and is_new):
         names.add("ancestorid")
     return names | {*place.document_names[:1], *place.document_names[2:]}

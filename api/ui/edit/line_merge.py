@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
-#: Comparing longer texts would take too long.
+from annals.api.ui.compare.line_difference import line_runs
+
+#: Longer texts are left to a person.
 _MAX_LINES: Final = 5000
 
 
@@ -34,9 +35,8 @@ def merge_lines(base: str, theirs: str, yours: str) -> str | None:
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> list[_Change]:
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
     return [
-        _Change(start, end, tuple(after[new_start:new_end]))
-        for tag, start, end, new_start, new_end in matcher.get_opcodes()
-        if tag != "equal"
+        _Change(run.left.start, run.left.stop, tuple(after[run.right.start : run.right.stop]))
+        for run in line_runs(before, after)
+        if not run.is_equal
     ]

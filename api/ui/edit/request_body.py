@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from annals.api.ui.edit.fields import DOCUMENT, DOCUMENT_FILE, META, OTHERS, Field, FieldError
 from annals.api.ui.forms import Form
 from annals.api.ui.registry_model import ModelPlace
+
+_META_NAME: Final = "meta"
 
 
 def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,10 +31,12 @@ def request_body(place: ModelPlace, changed: Mapping[str, Any], base: Mapping[st
         before, after = base.get(OTHERS) or {}, changed[OTHERS] or {}
         if not isinstance(after, dict):
             raise FieldError(OTHERS, "This has to be a JSON object.")
+        if place.is_resource and _META_NAME in after:
+            raise FieldError(OTHERS, 'Remove "meta": a Resource has its members as the fields below "Meta".')
         body |= {name: None for name in before if name not in after}
         body |= {name: value for name, value in after.items() if value != before.get(name)}
     meta = {name.removeprefix(META): value for name, value in changed.items() if name.startswith(META)}
-    return body | ({"meta": meta} if meta else {})
+    return body | ({_META_NAME: meta} if meta else {})
 
 
 def document_members(place: ModelPlace, form: Form, base: str | None) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _column(page: PageContext, name: str) -> SortableColumn:
 
 
 def _row(page: PageContext, place: ModelPlace, id: str, member: Mapping[str, Any], names: list[str]) -> Row:
-    meta = member.get("meta", {})
+    meta = member.get("meta", {}) if place.is_resource else {}
     words = {
         "Default": place.is_version and member.get("isdefault"),
         "Deprecated": is_deprecated(member) or is_deprecated(meta),

@@ -30,10 +30,11 @@ async def read_document(page: PageContext, entity: EntityView) -> Mapping[str, A
     asof = query_text({"asof": page.asof})
     download = page.api_url(xid + (f"?{asof}" if asof else ""))
     answer = await page.get(xid)
-    if (elsewhere := answer.header("location")) is not None:
-        return {"elsewhere": elsewhere}
+    if answer.is_elsewhere:
+        _, url_name, _ = entity.place.document_names
+        return {"is_elsewhere": True, "url": answer.header("location") or entity.attributes.get(url_name, "")}
     kind = answer.header("content-type") or ""
-    return {"elsewhere": "", "download": download, "type": kind} | await asyncio.to_thread(
+    return {"is_elsewhere": False, "download": download, "type": kind} | await asyncio.to_thread(
         describe_document, answer.body, kind, entity.attributes.get("format", "")
     )
 

@@ -30,9 +30,8 @@ class Region(NamedTuple):
 async def _attributes(page: PageContext, entity: EntityView) -> Mapping[str, Any]:
     """The attributes, without what other regions show."""
     place = entity.place
-    collections = {*place.collections, "versions", "meta"}
     hidden = {
-        *(f"{name}{suffix}" for name in collections for suffix in ("", "url", "count")),
+        *(f"{name}{suffix}" for name in place.nested_names for suffix in ("", "url", "count")),
         *place.document_names[:1],
         *place.document_names[2:],
         "deprecated",

@@ -17,6 +17,7 @@ from annals.api.ui.own_api import ApiAnswer
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.page_route import RouteTable
 from annals.api.ui.sign_in.local_paths import HOME, below_root, login_path
+from annals.api.ui.text_values import shell_quoted
 from annals.domain.access.roles import ANONYMOUS
 from annals.domain.errors.problems import Problem
 
@@ -105,11 +106,6 @@ def curl_line(url: str, *, has_credential: bool = False) -> str:
     """A command that reads a URL. has_credential: whether the caller needs one, which the shell then has to know."""
     credential = ' -H "Authorization: Bearer $TOKEN"' if has_credential else ""
     return f"curl{credential} {shell_quoted(url)}"
-
-
-def shell_quoted(text: str) -> str:
-    """A word of a shell."""
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _account(page: PageContext, can_sign_in: bool) -> Account:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from annals.api.http.response import Response
-from annals.api.ui.frame.frame import shell_quoted
 from annals.api.ui.page_context import PageContext
+from annals.api.ui.text_values import shell_quoted
 
 _EXAMPLE: Final = '{"sink": "https://example.com/events", "protocol": "HTTP"}'
 

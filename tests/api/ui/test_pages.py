@@ -7,14 +7,20 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from random import Random
+from time import thread_time
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import httpx
 import pytest
 
 from annals.api.ui.edit.line_merge import merge_lines
 from annals.api.ui.explore.highlight import highlight
+from annals.api.ui.routes import PAGES
 from annals.domain.model.builtin import default_source
+from tests.api.ui.pages import show
+from tests.support.html_pages import HtmlPage
 from tests.support.registries.in_process import Api, create, serving
 
 _SCHEMAS = ("schemagroups/my-schemagroup/schemas",)
@@ -60,6 +66,16 @@ def test_an_empty_registry_says_how_to_begin(empty: Api) -> None:
         assert run(empty, command) == 201, command
 
 
+def test_commands_are_quoted(sqlite_url: str) -> None:
+    """UI-65: values of the model stay within the words of a command."""
+    kinds = ["a'; touch /tmp/made #", "b"]
+    kind = {"type": "string", "enum": kinds, "required": True}
+    create(sqlite_url, {"groups": {"dirs": {"singular": "dir", "attributes": {"kind": kind}}}})
+    with serving(sqlite_url) as api:
+        (command,) = commands(api.send("GET", "/ui/explore/dirs").text)
+        assert run(api, command) == 201 and api.get("/dirs/my-dir")["kind"] == kinds[0]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "heading"),
     [
@@ -81,6 +97,30 @@ def test_problems_are_pages(filled: Api, path: str, status: int, heading: str) -
     assert answer.status_code == status and f"<h1><bdi>{heading}</bdi></h1>" in answer.text
     (type,) = set(re.findall(r'href="http://h/r/-/docs#(\w+)"', answer.text))
     assert f">{type}</a>" in answer.text and 'role="alert"' in answer.text
+
+
+@pytest.mark.parametrize("id", ["%2f", "", "$details", "%24details", "x%2fdeadletters%2f5"])
+def test_what_is_no_id_has_no_page(filled: Api, id: str) -> None:
+    """UI-27: a page puts ids into paths of the API, so other segments lead to paths that mean something else."""
+    pages = (
+        "subscriptions/{}/edit",
+        "subscriptions/{}/delete",
+        "links/{}/repair",
+        "keys/{}/revoke",
+        "grants/{}/revoke",
+    )
+    for page in pages:
+        answer = filled.send("GET", f"/ui/{page.format(id)}")
+        assert answer.status_code == 404 and "api_not_found" in answer.text, page
+
+
+def test_ids_are_one_segment() -> None:
+    """UI-27: ids are one segment; the xid of an entity is all that follow."""
+    for segment in ("/", "", "x/deadletters/5", "x$details", "$details"):
+        for template in ("subscriptions/{}", "interactions/{}", "links/{}", "subscriptions/x/discard/{}"):
+            assert PAGES.find([segment if each == "{}" else each for each in template.split("/")]) is None
+    for path in ("explore/dirs/d/files/f", "edit/dirs/d/files", "subscriptions/x/discard/5", "interactions/$detail"):
+        assert PAGES.find(path.split("/")) is not None, path
 
 
 @pytest.mark.parametrize(
@@ -154,6 +194,15 @@ def test_lines_merge(base: str, theirs: str, yours: str, merged: str | None) -> 
     assert merge_lines(base, theirs, yours) == merge_lines(base, yours, theirs) == merged
 
 
+def test_a_merge_does_not_take_long() -> None:
+    """UI-18: the work for the page of a conflict is bounded, whatever the lines are."""
+    random = Random(1)
+    base, theirs, yours = ("".join(random.choices(["a\n", "b\n", "c\n", "d\n"], k=5_000)) for _ in range(3))
+    started = thread_time()
+    assert merge_lines(base, theirs, yours) is None
+    assert thread_time() - started < 1
+
+
 @pytest.mark.parametrize(
     "text", ['{"a":[],"b":{},"c":"x{,}:\\"","d":[1.0,1e400,{"e":null}]}', "[]", '"text"', "<script>&", "no { json"]
 )
@@ -161,6 +210,63 @@ def test_highlighting_changes_nothing_but_white_space(text: str) -> None:
     """UI-74: apart from white space, a page shows the stored text."""
     shown = html.unescape(re.sub("<[^>]*>", "", highlight(text, "application/json", "").html))
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "https://a.example/x"])
+def test_documents_elsewhere(api: Api, url: str) -> None:
+    """UI-74, ACC-104: a document elsewhere is shown by its URL, which is a link only if it cannot do harm."""
+    api.done("PUT", "/dirs/d/files/f$details", {"fileurl": url})
+    region = show(api, "explore/dirs/d/files/f").region("Document")
+    assert region.text == f"Document The document is elsewhere: {url}"
+    assert [each.attributes["href"] for each in region.all("a")] == [url] * url.startswith("https:")
+    form = show(api, "edit/dirs/d/files/f").main
+    assert f"The document is elsewhere: {url}" in form.text and f'href="{url}"' not in form.text
+    api.done("POST", "/dirs/d/files/f/versions", {"2": {"file": "here"}})
+    compared = show(api, "compare/dirs/d/files/f?left=1&right=2").main.text
+    assert "The document of Version 1 is stored elsewhere." in compared
+
+
+@pytest.mark.parametrize("meta", [{"owner": "y"}, "x", 5, []])
+@pytest.mark.parametrize("name", ["n", "n2"])
+def test_meta_of_a_group_is_an_extension(empty: Api, meta: Any, name: str) -> None:
+    """UI-73, UI-80: only Resources have a meta; that of a Group is stored and shown as it was typed."""
+    empty.done("PUT", "/schemagroups/g", {"name": "n", "meta": {"owner": "x"}})
+    assert json.loads(show(empty, "edit/schemagroups/g").fields["Other attributes"].text) == {"meta": {"owner": "x"}}
+    assert save(empty, "schemagroups/g", name=name, others={"meta": meta}).status_code == 303
+    stored = empty.get("/schemagroups/g")
+    assert (stored["name"], stored["meta"]) == (name, meta)
+    assert "meta" in [each.text for each in show(empty, "explore/schemagroups/g").region("Attributes").all("dt")]
+    assert show(empty, "explore/schemagroups").table("schemagroups")[0][0] == "g"
+
+
+@pytest.mark.parametrize("path", ["", "dirs/d/files/f", "dirs/d/files/f/versions/1"])
+@pytest.mark.parametrize("meta", [{"owner": "y"}, "x", []])
+def test_where_meta_is_no_extension(api: Api, path: str, meta: Any) -> None:
+    """UI-81: a meta among the extensions is refused at their field, and not written to the meta of a Resource."""
+    api.done("PUT", "/dirs/d/files/f", b"x")
+    answer = save(api, path, others={"meta": meta})
+    assert answer.status_code == 400
+    field = HtmlPage(answer.text).fields["Other attributes"]
+    assert field.attributes["aria-invalid"] == "true" and json.loads(field.text) == {"meta": meta}
+
+
+def test_attributes_named_as_other_entities_have_them(sqlite_url: str) -> None:
+    """UI-80: `model` is special in the registry alone, `meta` and `versions` in Resources alone."""
+    names = ("model", "meta", "versions")
+    attributes = {name: {"type": "string"} for name in names}
+    create(sqlite_url, {"groups": {"cars": {"singular": "car", "attributes": attributes}}})
+    with serving(sqlite_url) as api:
+        assert {*names} <= {*show(api, "new/cars").fields}
+        assert not {*names} & {*show(api, "edit/").fields}
+
+
+def save(api: Api, path: str, *, others: Any, name: str = "") -> httpx.Response:
+    """Saves the form of an entity with a name and extensions."""
+    epoch = api.get(f"/{path}" + "$details" * ("/files/" in path))["epoch"]
+    position = api.get("/-/log/head")["position"]
+    fields = {"name": name, "other attributes": json.dumps(others), "action": "save", "metaepoch": "1"}
+    body = urlencode({**fields, "epoch": str(epoch), "position": str(position)}).encode()
+    return api.send("POST", f"/ui/edit/{path}", body, **FORM)
 
 
 @pytest.mark.parametrize(
