@@ -67,11 +67,10 @@ from annals.api.ops.version import VERSION, VersionRoutes
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry, open_registry
 from annals.api.registry.waitfor import PositionWaits
-from annals.api.replication.metrics import add_link_metrics as measure_links
-from annals.api.replication.representations import LinkApiContext as LinkParts
+from annals.api.replication.metrics import add_link_metrics
+from annals.api.replication.representations import LinkApiContext
 from annals.api.replication.routes import LINKS, LinksRoutes
-from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context
-from annals.api.replication.wiring import build_link_service as replication_of
+from annals.api.replication.wiring import ActiveReplication, PassiveReplication, build_link_context, build_link_service
 from annals.api.settings.exposure import exposure_warnings
 from annals.api.settings.settings import Settings
 from annals.api.settings.settings_route import SETTINGS, SettingsRoutes
@@ -261,14 +260,14 @@ def create_app(
             write_endpoint(registry, settings.subscriptions_endpoint, registry.store.public_url or UNCONFIGURED_URL)
         families = build_event_families(settings)
         states = LinkStates(settings.database)
-        replication_service = replication_of(settings, registry, states) if delivers else None
+        replication_service = build_link_service(settings, registry, states) if delivers else None
         link_context = build_link_context(settings, registry, states)
         replication = (
             ActiveReplication(states, link_context, replication_service)
             if replication_service
             else PassiveReplication(states, link_context)
         )
-        measure_links(metrics.registry, registry.readers, replication)
+        add_link_metrics(metrics.registry, registry.readers, replication)
         own_mounts = {
             **_server_mounts(registry, metrics, archive_monitor),
             SETTINGS: Mount(SettingsRoutes(settings), is_leaf=True),
@@ -283,7 +282,7 @@ def create_app(
             REFERENCES: Mount(ReferencesRoutes(registry, families, ContextIds(settings.confluent_group))),
             LOG: Mount(LogFeedRoutes(feeds, replication.upstream)),
             LINKS: Mount(
-                LinksRoutes(LinkParts(registry, replication, canonical_links.invalidate), authenticator),
+                LinksRoutes(LinkApiContext(registry, replication, canonical_links.invalidate), authenticator),
                 allows_anonymous=True,
             ),
             **_access_mounts(AccessContext(registry, stored_access), authenticator, key_uses),

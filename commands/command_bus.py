@@ -11,8 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Condition as Gate
-from threading import Thread
+from threading import Condition, Thread
 from time import perf_counter
 from typing import Final, Protocol
 
@@ -183,7 +182,7 @@ class CommandBus:
         self._inline = inline
         self._decide = decide or _default_decide()
         self._queue: SimpleQueue[PendingCommand | None] = SimpleQueue()
-        self._gate = Gate()
+        self._gate = Condition()
         self._open_count = 0  # commands whose outcome was not delivered yet
         self._is_closed = self._is_behind = self._has_failed_to_catch_up = False
         self._check_scheduler = CheckScheduler(store, checker or DocumentChecker(), self._queue.put, self._complete)

@@ -7,6 +7,7 @@ top-level folders, or a folder directly below one.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -168,6 +169,22 @@ def test_rooms_have_few_entries_and_say_what_belongs_there() -> None:
     for name, file in files().items():
         if file.name == "__init__.py":
             assert ast.get_docstring(ast.parse(file.read_text())), f"{name} does not say what belongs there"
+
+
+def test_rooms_begin_with_files_that_exist() -> None:
+    """What a docstring names after "Begin with", in that sentence, is in its folder or below the root."""
+    wrong = []
+    for file in files().values():
+        says = ast.get_docstring(ast.parse(file.read_text())) if file.name == "__init__.py" else None
+        for sentence in re.findall(r"Begin with\b(.*?)\.(?:\s|\Z)", says or "", re.DOTALL):
+            names = re.findall("`([^`]+)`", sentence)
+            assert names, f"{file}: {sentence}"
+            wrong += [
+                (str(file), name)
+                for name in names
+                if not any((folder / name).exists() for folder in (file.parent, ROOT))
+            ]
+    assert wrong == []
 
 
 def test_folders_of_tests_are_those_of_the_product() -> None:

@@ -65,11 +65,11 @@ def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
     return AuditParams(**fields)
 
 
-def requested_range(audit_params: AuditParams, log: Log, now: datetime, end_name: str = "until") -> LogRange:
-    """The log range of a request. end_name: name of the parameter for its end. Raises: BadRequest."""
+def requested_range(audit_params: AuditParams, log: Log, now: datetime) -> LogRange:
+    """The log range of a request. Raises: BadRequest."""
     after = log.as_of(audit_params.start, now, "from").last if audit_params.start is not None else 0
     head = log.head().last
-    last_position = log.as_of(audit_params.end, now, end_name).last if audit_params.end is not None else head
+    last_position = log.as_of(audit_params.end, now, "until").last if audit_params.end is not None else head
     if audit_params.id is not None:
         interaction = log.interaction(audit_params.id)
         if interaction is None:

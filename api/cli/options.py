@@ -27,6 +27,8 @@ PublicUrl = Annotated[
 ]
 
 _STORE_CREATION: Final = "`annals serve` or `annals import` creates one"
+#: What the names of a SQLite store's files have at their ends.
+_SQLITE_ENDS: Final = ("", "-wal", "-shm", "-journal")
 #: The largest integer of the databases, for options with positions and limits.
 MAX_INTEGER: Final = 2**63 - 1
 #: The largest integer of Kafka, of Java and of lists in memory, for options with numbers of things.
@@ -149,6 +151,28 @@ def _require_parent(file: Path) -> None:
         f"there is no folder {file.parent.absolute()} for the store {file}; create it, or correct ANNALS_DATABASE or "
         f"--database.{hint}"
     )
+
+
+def require_other_file(path: Path | None, settings: Settings, *inputs: Path | None) -> None:
+    """Checks that a file which a verb writes is none of those that it reads, and none of a SQLite store.
+
+    Raises: UsageError.
+    """
+    if path is None or (path.exists() and not path.is_file()):  # devices and pipes have nothing to lose
+        return
+    store = sqlite_file(settings)
+    store_files = [store.with_name(store.name + end) for end in _SQLITE_ENDS] if store is not None else []
+    for file in (*inputs, *store_files):
+        if file is not None and _is_same_file(path, file):
+            contents = "the store" if file in store_files else "an input"
+            raise UsageError(f"{path} is {contents}, which the output would replace; name another file.")
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Whether both paths lead to one file, also by links; the file need not exist."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 def sqlite_file(settings: Settings) -> Path | None:

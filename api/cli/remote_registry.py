@@ -8,18 +8,19 @@ from urllib.parse import quote
 import httpx
 
 from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.api.cli.server_tokens import bearer_headers
 from annals.projections.audit.hash_comparison import HashQuery, HashSource
 
 _TIMEOUT_SECONDS = 60
 
 
 class RemoteRegistry:
-    """A registry by the URL of its root. Callers have to `close` it. token: a bearer token, if it requires one."""
+    """A registry by the URL of its root. Callers have to `close` it."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        headers = {"authorization": f"Bearer {token}"} if token else {}
+        """token: a bearer token, if the registry requires one. Raises: UsageError if no header can have it."""
         self._root_url = url.rstrip("/")
-        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT_SECONDS)
+        self._client = httpx.Client(headers=bearer_headers(token), timeout=_TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """Closes its connections."""
@@ -48,9 +49,10 @@ class RemoteRegistry:
             raise StoreError(f"{self._root_url} does not answer: {error}.") from None
         try:
             members = response.json()
-            if response.status_code == 200 and {"asof", "parts"} <= members.keys():
+            is_hash = response.status_code == 200 and {"asof", "parts"} <= members.keys()
+            if is_hash and isinstance(members["asof"]["position"], int):
                 return dict(members)
             reason = f"{members['title']} {members.get('detail', '')}".strip()
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             reason = "this is not the answer of a registry with hashes; check the URL"
         raise InvalidInput(f"GET {url} answers {response.status_code}: {reason}")

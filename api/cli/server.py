@@ -275,3 +275,6 @@ class _Server(uvicorn.Server):
         self._app.state.stop_following()
         asyncio.get_running_loop().call_later(CHECK_GRACE_SECONDS, self._app.state.stop_checking)
         await super().shutdown(sockets)
+        # After a second Ctrl-C, uvicorn leaves out the end of the application, which closes the store.
+        if self.force_exit and not self.lifespan.shutdown_event.is_set():
+            await self.lifespan.shutdown()

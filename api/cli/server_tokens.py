@@ -5,11 +5,20 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from annals.api.cli.outcome import InvalidInput
+from annals.api.cli.outcome import InvalidInput, UsageError
 from annals.api.cli.sign_ins import SignIn, changing_sign_ins, origin_of, read_sign_ins
 
 #: Seconds before its end from which a token is refreshed.
 _REFRESH_SECONDS: Final = 60
+
+
+def bearer_headers(token: str | None) -> dict[str, str]:
+    """The header with a token; none without a token. Raises: UsageError for a token that no header can have."""
+    if not token:
+        return {}
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError("the token has characters that a header cannot have.")
+    return {"authorization": f"Bearer {token}"}
 
 
 def token_for(url: str) -> str | None:

@@ -14,7 +14,8 @@ from types import FrameType
 def stop_event(numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM)) -> Iterator[Event]:
     """An event that Ctrl-C and SIGTERM set, or other signals. A signal that the process ignores stays ignored.
 
-    A thread sets it, not the handler: handlers interrupt the main thread, which may hold the lock that `set` takes.
+    A second signal has its usual effect, for a verb that cannot stop, as while it waits for another server.
+    A thread sets the event, not the handler: handlers interrupt the main thread, which may hold the lock of `set`.
     """
     stop = Event()
     signals: SimpleQueue[int | None] = SimpleQueue()  # the only queue whose `put` may interrupt itself
@@ -23,17 +24,31 @@ def stop_event(numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM)) -> Iter
         if signals.get() is not None:
             stop.set()
 
+    def receive(number: int, _: FrameType | None) -> None:
+        if received:
+            restore()
+            signal.raise_signal(number)
+            return
+        received.append(number)
+        signals.put(number)
+
+    def restore() -> None:
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
+
     Thread(target=forward, name="annals-signals", daemon=True).start()
+    received = list[int]()
     previous_handlers = {
-        number: signal.signal(number, lambda received, _: signals.put(received))
+        number: signal.getsignal(number)
         for number in numbers
         if signal.getsignal(number) is not signal.SIG_IGN  # as of Ctrl-C, in the background of a script
     }
+    for number in previous_handlers:
+        signal.signal(number, receive)
     try:
         yield stop
     finally:
-        for number, handler in previous_handlers.items():
-            signal.signal(number, handler)
+        restore()
         signals.put(None)
 
 

@@ -53,7 +53,7 @@ class CompatAliases:
 def canonical_paths(
     schemaregistry_hosts: Iterable[str], messagecatalog_hosts: Iterable[str], confluent_hosts: Iterable[str]
 ) -> dict[str, CanonicalPath]:
-    """The canonical paths of older APIs by host name, from the host lists of the settings."""
+    """The canonical paths of legacy APIs by host name, from the host lists of the settings."""
     return {
         **{host.lower(): partial(_path_below, SCHEMAREGISTRY.base) for host in schemaregistry_hosts},
         **{host.lower(): partial(_path_below, MESSAGECATALOG.base) for host in messagecatalog_hosts},

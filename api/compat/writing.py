@@ -1,4 +1,4 @@
-"""PUT, POST and DELETE of the legacy APIs: rows S3, S4, S6, S7, S9, S12 and their M counterparts.
+"""PUT, POST and DELETE of the legacy APIs: groups, schemas and message definitions, and their versions.
 
 Each write is a command of the registry, so all rules of the registry apply. A refusal that depends on stored data is a
 409 Conflict here (LEG-211).
@@ -33,9 +33,8 @@ from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.api.registry.definitions import DefinitionsCache
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.dryrun import dry_run, findings_headers
-from annals.commands.pending_command import BuildAnswer as Built
-from annals.commands.store.write_transaction import Recorded
-from annals.commands.store.write_transaction import WriteTransaction as Transaction
+from annals.commands.pending_command import BuildAnswer
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.compat.catalog.attributes import FindSchema
 from annals.domain.compat.errors import Conflict, invalid_definition, to_legacy_problem
 from annals.domain.compat.legacy_apis import SCHEMAREGISTRY
@@ -101,7 +100,7 @@ class CompatWriteHandler:
             group_command, target.family, target.groupxid, self._root_url + target.family.base, body
         )
 
-        def build_response(transaction: Transaction, recorded: Recorded) -> object:
+        def build_response(transaction: WriteTransaction, recorded: Recorded) -> object:
             row = TransactionView(transaction).entity(target.groupxid)
             return (group_object(row, target.family), group_entity_tag(row)) if row is not None else None
 
@@ -140,7 +139,7 @@ class CompatWriteHandler:
                 self._schema_finder(request),
             )
 
-        def build_response(transaction: Transaction, recorded: Recorded) -> CompatDefinition | None:
+        def build_response(transaction: WriteTransaction, recorded: Recorded) -> CompatDefinition | None:
             return _processed_version(TransactionView(transaction), target, recorded, self._root_url)
 
         recorded = await self._submit(request, target, build_command, build_response, DRYRUN in parameters)
@@ -188,7 +187,7 @@ class CompatWriteHandler:
         request: Request,
         target: CompatTarget,
         build_command: Callable[[], Command],
-        build_response: Built | None,
+        build_response: BuildAnswer | None,
         dryrun: bool,
     ) -> Recorded | Response:
         """The recorded outcome of a command; for a dry run, its response. Raises: Problem."""

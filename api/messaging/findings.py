@@ -15,8 +15,7 @@ from typing import Final
 from starlette.types import Receive
 
 from annals.api.audit.formats import ListWrapper, TableLayout
-from annals.api.audit.request_params import AuditParams
-from annals.api.audit.request_params import parse_audit_params as common
+from annals.api.audit.request_params import AuditParams, parse_audit_params
 from annals.api.audit.responses import TableContent, stream_table, subject_xid
 from annals.api.http.methods import read_only_options
 from annals.api.http.next_link import next_link
@@ -129,7 +128,11 @@ def _parse_params(request: Request) -> _FindingsRequest:
         raise invalid_param("level", f"it takes {' or '.join(_LEVELS)}")
     rules = frozenset(part.strip() for part in (rule or "").split(",")) - {""}
     return _FindingsRequest(
-        common(request.query, _COMMON_PARAMETERS), level, rules, _parse_after(single_value(parameters, "after")), asof
+        parse_audit_params(request.query, _COMMON_PARAMETERS),
+        level,
+        rules,
+        _parse_after(single_value(parameters, "after")),
+        asof,
     )
 
 

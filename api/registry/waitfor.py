@@ -45,7 +45,8 @@ class PositionWaits:
         self._readers = readers
         self._log_head_watcher = log_head_watcher
         self._max_seconds = max_seconds
-        self._reached = 0  # the last position that was read; the log never loses one
+        # The last position that was read. It needs no correction: a process whose log has lost its end has to restart.
+        self._reached = 0
 
     async def wait(self, request: Request, receive: Receive) -> Request:
         """The request without `waitfor` and `timeout`, once the read model has the position that it names.

@@ -26,7 +26,7 @@ from annals.api.auth.tokens import parse_fixed_tokens
 from annals.api.compat.aliases import CanonicalPath, canonical_paths
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
 from annals.api.http.browsers import cors
-from annals.api.http.browsers.allowed_hosts import parse_hosts as host_names
+from annals.api.http.browsers.allowed_hosts import parse_hosts
 from annals.api.http.connections import trusted_proxies as proxies
 from annals.api.http.connections.connection_limits import ConnectionLimits, HeadLimits
 from annals.api.http.connections.tls import TlsFiles
@@ -189,7 +189,7 @@ class Settings(BaseSettings):
         description="addresses and networks of proxies whose `Forwarded` and `X-Forwarded-` headers are trusted, "
         "comma-separated",
     )
-    hosts: Annotated[str | None, validated_by(host_names)] = Field(
+    hosts: Annotated[str | None, validated_by(parse_hosts)] = Field(
         None,
         description="additional host names that clients use for the server, comma-separated: names, `*.example.com`, "
         "or `*` for all",
@@ -447,7 +447,7 @@ class Settings(BaseSettings):
 
     @property
     def compat_hosts(self) -> dict[str, CanonicalPath]:
-        """The canonical paths of older APIs by the host names that serve only one of them."""
+        """The canonical paths of legacy APIs by the host names that serve only one of them."""
         return canonical_paths(
             _parse_hosts(self.compat_schemaregistry_hosts or ""),
             _parse_hosts(self.compat_messagecatalog_hosts or ""),
@@ -514,7 +514,7 @@ class Settings(BaseSettings):
         is_checked = self.hosts or self.public_url or self.auth.anonymous.role is not None
         public_host = urlsplit(self.public_url or "").hostname
         configured_hosts = (name for name in (self.host, public_host) if name)
-        return (*configured_hosts, *self.compat_hosts, *host_names(self.hosts or "")) if is_checked else None
+        return (*configured_hosts, *self.compat_hosts, *parse_hosts(self.hosts or "")) if is_checked else None
 
     @property
     def other_registries(self) -> tuple[str, ...]:

@@ -15,13 +15,12 @@ from annals.api.subscriptions.context import (
     SubscriptionApiContext,
     check_writer,
     find_subscription,
-    position_of_time,
     subscription_xid,
 )
 from annals.api.subscriptions.request_params import read_optional_json, write_condition
 from annals.api.subscriptions.responses import json_response
 from annals.api.xregistry.dryrun import dry_run
-from annals.commands.store.write_transaction import WriteTransaction as Transaction
+from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.decisions.commands import ControlSubscription
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import ReplayRunning
@@ -97,10 +96,7 @@ class SubscriptionActionHandler:
         for member in body:
             if name != "replay" or member not in _REPLAY_MEMBERS:
                 raise place.child(member).error("unknown", f"the action {name} does not take this member")
-        return parse_replay_range(body, self._position_of_time) if name == "replay" else {}
-
-    def _position_of_time(self, time: str) -> int:
-        return position_of_time(self._context.registry.readers.quick_view().log, time)
+        return parse_replay_range(body, self._context.position_of_time) if name == "replay" else {}
 
 
 def parse_replay_range(body: Mapping[str, Any], position_of: Any) -> dict[str, Json]:
@@ -138,7 +134,7 @@ def _parse_time(value: Any, place: ErrorPlace) -> str:
 def _no_other_replay(subscription: Subscription, condition: Any) -> Any:
     """The same condition, which also fails if another caller has requested a replay in the meantime."""
 
-    def check(transaction: Transaction) -> None:
+    def check(transaction: WriteTransaction) -> None:
         condition(transaction)
         entity = transaction.world.get(subscription_xid(subscription.id))
         has_changed = entity is not None and entity.position != subscription.position

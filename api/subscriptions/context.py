@@ -41,6 +41,10 @@ class SubscriptionApiContext:
     max_owned: int = 1000
     max_body: int = 1 << 16
 
+    def position_of_time(self, time: str) -> int:
+        """`position_of_time` in the log as it is now."""
+        return position_of_time(self.registry.readers.quick_view().log, time)
+
 
 def check_caller(caller: Caller) -> None:
     """Checks that the caller has a role. Raises: Forbidden for a caller without any role, or one who only reads

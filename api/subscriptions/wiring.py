@@ -17,7 +17,7 @@ from annals.projections.compat.families import all_event_families
 from annals.projections.events.event_families import EventFamily
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.outgoing.resolver import Resolver
-from annals.projections.subscriptions.delivery_status import StoredDeliveries as Tables
+from annals.projections.subscriptions.delivery_status import StoredDeliveries
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.transport.webhook_handshake import WebhookHandshake
 
@@ -49,7 +49,7 @@ def open_deliveries(settings: Settings) -> Iterator[Deliveries]:
     """The stored state of deliveries, for a process that delivers nothing itself."""
     address_guard = build_guard(settings)
     ports = DeliveryPorts(address_guard, validator=WebhookHandshake(address_guard), policy=settings.sinks_validation)
-    with closing(Tables(settings.database, ports, build_event_families(settings))) as deliveries:
+    with closing(StoredDeliveries(settings.database, ports, build_event_families(settings))) as deliveries:
         yield deliveries
 
 

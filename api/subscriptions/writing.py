@@ -17,16 +17,14 @@ from annals.api.subscriptions.context import (
     SubscriptionApiContext,
     check_writer,
     find_subscription,
-    position_of_time,
     subscription_xid,
 )
 from annals.api.subscriptions.reading import SubscriptionReadHandler
 from annals.api.subscriptions.request_params import check_addresses, read_json, write_condition
 from annals.api.subscriptions.responses import json_response, subscription_document, subscription_headers
 from annals.api.xregistry.dryrun import dry_run
-from annals.commands.pending_command import BuildAnswer as Built
-from annals.commands.store.write_transaction import Recorded
-from annals.commands.store.write_transaction import WriteTransaction as Transaction
+from annals.commands.pending_command import BuildAnswer
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.decisions.commands import DeleteSubscription, WriteSubscription
 from annals.domain.decisions.subscriptions import secret_pointer
 from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
@@ -82,7 +80,7 @@ class SubscriptionWriteHandler:
         condition = write_condition(request, command.xid, request.caller)
         last_states: list[tuple[Subscription, dict[str, Any]]] = []
 
-        def check_and_remember(transaction: Transaction) -> None:
+        def check_and_remember(transaction: WriteTransaction) -> None:
             condition(transaction)
             entity = transaction.world.get(command.xid)
             if entity is not None:
@@ -123,7 +121,7 @@ class SubscriptionWriteHandler:
             missing_secrets=document.missing_secrets,
             dropped_secrets=document.dropped_secrets,
             secret_binding=document.secret_binding,
-            starttime=await asyncio.to_thread(self._position_of_time, time) if time is not None else None,
+            starttime=await asyncio.to_thread(self._context.position_of_time, time) if time is not None else None,
             groups=credential.places,
             claims=credential.claims,
             max_owned=self._context.max_owned,
@@ -140,15 +138,12 @@ class SubscriptionWriteHandler:
             )
             raise invalid_subscription("credentialsunavailable", secret_pointer(min(document.secrets)), reason)
 
-    def _position_of_time(self, time: str) -> int:
-        return position_of_time(self._context.registry.readers.quick_view().log, time)
-
     async def _submit(
         self,
         request: Request,
         command: Any,
-        build_response: Built,
-        condition: Callable[[Transaction], None] | None = None,
+        build_response: BuildAnswer,
+        condition: Callable[[WriteTransaction], None] | None = None,
     ) -> Recorded:
         command_bus = self._context.registry.command_bus
         recorded = await asyncio.wrap_future(command_bus.submit(command, request.caller, build_response, condition))
@@ -167,7 +162,7 @@ class SubscriptionWriteHandler:
         return json_response(request, status, document, headers, recorded.xregcorrelationid)
 
 
-def _written_subscription(transaction: Transaction, recorded: Recorded) -> Subscription | None:
+def _written_subscription(transaction: WriteTransaction, recorded: Recorded) -> Subscription | None:
     """The subscription as a command left it."""
     id = recorded.processed[0].rpartition("/")[2]
     return TransactionView(transaction).subscriptions.get(id)

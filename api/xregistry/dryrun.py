@@ -17,8 +17,7 @@ from annals.api.http.problem_response import root_link
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.commands.command_bus import CommandBus
-from annals.commands.pending_command import BuildAnswer as Built
-from annals.commands.pending_command import Precondition
+from annals.commands.pending_command import BuildAnswer, Precondition
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import Command
@@ -36,7 +35,7 @@ async def dry_run(
     command_bus: CommandBus,
     command: Command,
     condition: Precondition | None,
-    build_response: Built | None = None,
+    build_response: BuildAnswer | None = None,
     *,
     is_unrestricted: bool = False,
 ) -> Response:

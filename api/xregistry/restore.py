@@ -22,7 +22,7 @@ from annals.api.xregistry.request.paths import PathKind, RequestTarget, availabi
 from annals.commands.store.hashes import Interaction
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller
-from annals.domain.decisions.commands import Restore as Command
+from annals.domain.decisions.commands import Restore
 from annals.domain.errors import problems
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
@@ -44,7 +44,7 @@ _COUNTED_EVENTS: Final = {"created": EntityCreated, "updated": EntityUpdated, "d
 class _RestoreRequest(NamedTuple):
     """A parsed request. interaction: the interaction whose end state is restored."""
 
-    command: Command
+    command: Restore
     owner: str
     interaction: Interaction
     dryrun: bool
@@ -76,7 +76,7 @@ class RestoreRoutes:
         if not asof:
             raise invalid_param(_ASOF, "it is needed: a position of the log, a time or a correlation id")
         interaction = view.log.as_of(asof, self._registry.store.clock())
-        command = Command(_restored_xid(target), interaction.last, _parse_include(parameters, target))
+        command = Restore(_restored_xid(target), interaction.last, _parse_include(parameters, target))
         return _RestoreRequest(command, target.row_xid, interaction, _DRYRUN in parameters)
 
     async def _execute(self, request: Request, restore_request: _RestoreRequest) -> Response:

@@ -35,8 +35,7 @@ from annals.api.xregistry.request.parse import parse_command
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from annals.commands.command_bus import CommandBus
 from annals.commands.pending_command import PendingCommand
-from annals.commands.store.write_transaction import Recorded
-from annals.commands.store.write_transaction import WriteTransaction as Transaction
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.filters import Sort
 from annals.domain.registry.events import EntityCreated
 from annals.projections.entities.filters.by_document import sort_key_of
@@ -91,12 +90,12 @@ class XRegistryWriteHandler:
             await self._readers.read(check, self._readers.quick_view())
             raise
 
-        def build_response(transaction: Transaction, recorded: Recorded) -> ResponseContent | None:
+        def build_response(transaction: WriteTransaction, recorded: Recorded) -> ResponseContent | None:
             return self._response_content(TransactionView(transaction), request, target, flags, recorded)
 
         requested_condition = conditional.write_condition(request, target.row_xid)
 
-        def condition(transaction: Transaction) -> None:
+        def condition(transaction: WriteTransaction) -> None:
             check(TransactionView(transaction))
             if requested_condition is not None:
                 requested_condition(transaction)

@@ -141,10 +141,11 @@ class _LogVerification:
     """Verifies one interaction after another; `previous` is the previous one."""
 
     def __init__(self, connection: Connection, mapper: EventMapper, archived: ArchivedStates) -> None:
-        """Starts before the first interaction. damaged: SHA-256 of documents whose bytes do not match it."""
+        """Starts before the first interaction."""
         # Links record interactions of other registries, whose times can be earlier than the end of this log.
         self._has_links = False
         self.previous = proof.NO_INTERACTION
+        #: The SHA-256 of documents whose bytes do not match it.
         self.damaged_documents = set[str]()
         self.archived = archived
         self._connection = connection

@@ -19,7 +19,8 @@ the [log](../guides/history.md#following-changes), [segments](../guides/segments
 [topic](../guides/publishing.md). Never write to them: `annals log verify` finds that.
 
 The log is permanent. The read model can be dropped, and `annals rebuild` creates it again from the log, as it does with
-the search index. The state of deliveries and links cannot be derived from the log, so a backup needs it."""
+the search index. A backup needs the rest, which cannot be derived from the log: the state of deliveries and links, the
+uses of API keys, refused requests and sessions."""
 #: The tables by what they are for, each with its meaning.
 _GROUPS: Final[dict[str, dict[str, str]]] = {
     "The log": {

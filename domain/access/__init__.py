@@ -1,5 +1,5 @@
-"""Access control: callers and their roles.
+"""Access control: callers and their roles, API keys, and grants.
 
-How a request names its caller is in `api/auth`; which role a command needs is in `decisions/permissions.py`.
+How a request names its caller is in `api/auth`; which role a command needs is in `domain/decisions/permissions.py`.
 Begin with `roles.py`.
 """

@@ -1,7 +1,7 @@
 """The two legacy APIs: how each names Groups, Resources and paths, and the numbers of Versions.
 
 A definition is a schema or a message definition. A number is the integer by which the legacy APIs identify a Version.
-Rules LEG-101, LEG-405, LEG-1205; the path rows S1 to S13 and M1 to M13 of the tables.
+Rules LEG-101, LEG-200, LEG-405, LEG-1205.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def entity_path(xid: str, number: int | None = None) -> str:
     """
     family = legacy_api_of(xid)
     if family is None:
-        raise ValueError(f"no older API shows {xid}")
+        raise ValueError(f"no legacy API shows {xid}")
     groupid, *id = (encode_segment(to_legacy_id(segment)) for segment in xids.segments(xid)[1:4:2])
     path = f"/{family.path}/{groupid}" + "".join(f"/{family.children}/{segment}" for segment in id)
     return path if number is None else f"{path}/versions/{number}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from annals.domain.model.active_definitions import active_definitions
 from annals.domain.model.spec_attributes import Definition, Definitions
-from annals.domain.model.validation.values import equality_key, switch_key
+from annals.domain.model.validation.values import equality_key
 from annals.domain.registry.explicit_values import DefaultMarks
 
 
 def assumed_defaults(definitions: Definitions, values: Mapping[str, Any]) -> DefaultMarks:
     """The values that equal their defaults, as `DefaultMarks`; an array is one value."""
-    definitions_in_force = dict(_active_definitions(definitions, values))
+    definitions_in_force = active_definitions(definitions, values)
     wildcard = definitions_in_force.pop("*", None)
     marks: DefaultMarks = {}
     for name, value in values.items():
@@ -37,18 +38,6 @@ def _default_mark(definition: Definition, value: Any) -> Any:
     if definition["type"] == "map":
         return {key: mark for key, member in value.items() if (mark := _default_mark(definition["item"], member))}
     return assumed_defaults(definition.get("attributes", {}), value)
-
-
-def _active_definitions(definitions: Definitions, values: Mapping[str, Any]) -> Iterator[tuple[str, Definition]]:
-    """The definitions with the siblings that the values enable, and those that the siblings enable."""
-    for name, row in definitions.items():
-        yield name, row
-        value = values.get(name)
-        if value is not None:
-            switch = switch_key(row["type"], value)
-            for key, branch in row.get("ifvalues", {}).items():
-                if switch_key(row["type"], key) == switch:
-                    yield from _active_definitions(branch["siblingattributes"], values)
 
 
 def _nested_definitions(row: Definition) -> Iterator[Definitions]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from annals.domain.model.active_definitions import active_definitions
 from annals.domain.model.spec_attributes import Definition, Definitions
 from annals.domain.model.types import Model
-from annals.domain.model.validation.values import fold_value
 from annals.domain.values import xid as xids
 from annals.domain.values.dot_path import Step
 
@@ -60,7 +60,7 @@ def _members(
     uri_names: frozenset[str] = frozenset(),
 ) -> Iterator[ReferenceValue]:
     """The references in the members of an object. uri_names: members that refer to others without a target."""
-    active = _active_definitions(definitions, members)
+    active = active_definitions(definitions, members)
     for name, value in members.items():
         definition = active.get(name) or active.get("*")
         if name in uri_names:
@@ -89,18 +89,3 @@ def _texts(path: tuple[Step, ...], value: Any) -> Iterator[ReferenceValue]:
         [((*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else [(path, value)]
     )
     yield from (ReferenceValue(item_path, item) for item_path, item in items if isinstance(item, str))
-
-
-def _active_definitions(definitions: Definitions, members: Mapping[str, Any]) -> Definitions:
-    """The definitions with those that the values of members enable, and those that these enable in turn (MOD-23)."""
-    active, pending = dict(definitions), dict(definitions)
-    while pending:
-        enabled: Definitions = {}
-        for name, definition in pending.items():
-            value = members.get(name, definition.get("default"))
-            for key, branch in definition.get("ifvalues", {}).items():
-                if isinstance(value, str | bool | int) and key.casefold() == fold_value(value):
-                    enabled |= branch["siblingattributes"]
-        pending = {name: definition for name, definition in enabled.items() if name not in active}
-        active |= pending
-    return active

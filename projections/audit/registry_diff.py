@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from annals.domain.values import xid as xids
+from annals.domain.values.batched import batched
 from annals.projections.audit.entity_diff import EntityDiff, diff_entity, unless_deleted
-from annals.projections.audit.trail import AuditTrail, batches
+from annals.projections.audit.trail import BATCH, AuditTrail
 from annals.projections.audit.tree_hashes import key_range_of
 from annals.projections.audit.visible_entities import Condition, VisibleEntities, keys_condition
 from annals.projections.database.drivers import Database
@@ -76,8 +77,9 @@ class RegistryDiff:
         return keys_condition(self._visible, self._db, column, *key_range_of(xid))
 
     def _differences(self, position_pairs: Iterator[LastPositions]) -> Iterator[EntityDiff]:
-        for batch in batches(position_pair for position_pair in position_pairs if position_pair[0] != position_pair[1]):
+        changed_pairs = (pair for pair in position_pairs if pair[0] != pair[1])
+        for batch in batched(changed_pairs, BATCH):
             events = self._trail.events_at([position for pair in batch for position in pair if position is not None])
             for low, high in batch:
-                pair = unless_deleted(events.get(low)), unless_deleted(events.get(high))
-                yield from diff_entity(*(pair[::-1] if self._backwards else pair))
+                before, after = (unless_deleted(events.get(last)) if last is not None else None for last in (low, high))
+                yield from diff_entity(*((after, before) if self._backwards else (before, after)))

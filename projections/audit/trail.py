@@ -7,7 +7,6 @@ grow with the length of the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from annals.commands.store.archive.state_reader import StateReader
@@ -15,6 +14,7 @@ from annals.commands.store.hashes import Interaction, LogRow
 from annals.commands.store.mapper import EventMapper
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
+from annals.domain.values.batched import batched
 from annals.projections.audit.visible_entities import Condition, VisibleEntities
 from annals.projections.database.drivers import Database
 from annals.projections.log.reader import stored_event, stored_interaction
@@ -149,7 +149,7 @@ class AuditTrail:
 
     def positions_by(self, caller: str, positions: Iterable[int]) -> Iterator[int]:
         """Those of some positions whose interactions are of a caller, in their order. Cost: O(positions)."""
-        for batch in batches(positions):
+        for batch in batched(positions, BATCH):
             statement = _POSITIONS_OF_CALLER + self._db.in_list("l.position")
             found = {row[0] for row in self._db.all(statement, (caller, self._db.list_parameter(batch)))}
             yield from (position for position in batch if position in found)
@@ -182,12 +182,12 @@ class AuditTrail:
 
     def revisions(self, positions: Iterable[int], before: bool = False) -> Iterator[Revision]:
         """The revisions at some positions, in their order. before: with the previous event of each stream."""
-        for batch in batches(positions):
+        for batch in batched(positions, BATCH):
             yield from self._revisions(batch, before)
 
     def interactions_at(self, end_positions: Iterable[int]) -> Iterator[Interaction]:
         """The interactions that end at some positions, in their order."""
-        for batch in batches(end_positions):
+        for batch in batched(end_positions, BATCH):
             interactions_by_end = self._interactions(batch)
             yield from (interactions_by_end[last] for last in batch)
 
@@ -225,10 +225,3 @@ class AuditTrail:
 
     def _first_column(self, statement: str, values: Sequence[Any]) -> Iterator[int]:
         return (row[0] for row in self._db.stream(statement, values))
-
-
-def batches(values: Iterable[Any], size: int = BATCH) -> Iterator[list[Any]]:
-    """The values in lists of at most `size`."""
-    iterator = iter(values)
-    while batch := list(islice(iterator, size)):
-        yield batch

@@ -18,7 +18,8 @@ from annals.commands.store import hashes
 from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.mapper import assemble_after_image, require_bytes
 from annals.domain.values import xid as xids
-from annals.projections.audit.trail import batches
+from annals.domain.values.batched import batched
+from annals.projections.audit.trail import BATCH
 from annals.projections.audit.visible_entities import Condition, VisibleEntities, keys_condition
 from annals.projections.database.drivers import Database
 from annals.projections.log.reader import Log
@@ -151,7 +152,7 @@ def _hash_image(xid: str, type: str, epoch: int, attributes: Any, private: str) 
 
 def _sum_hashes(entities: Iterable[_HashedEntity]) -> TreePart:
     total = EMPTY_PART
-    for batch in batches(entities):
+    for batch in batched(entities, BATCH):
         hash = hashes.update_state_hash(total.hash, (), (entity.hash for entity in batch))
         total = TreePart(total.first or batch[0].xid, batch[-1].xid, total.count + len(batch), hash)
     return total

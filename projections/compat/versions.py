@@ -167,7 +167,7 @@ class CompatVersions:
 
     def _base_url(self, xid: str, created_position: int) -> str:
         family = legacy_api_of(xid)
-        assert family is not None, "an older API shows it"
+        assert family is not None, "a legacy API shows it"
         (interaction,) = self._view.log.interactions(created_position - 1, 1)
         return (interaction.registry_url.rstrip("/") or UNCONFIGURED_URL) + family.base
 

@@ -20,7 +20,16 @@ from annals.projections.confluent_copy.bounded_map import bounded_map
 from annals.projections.confluent_copy.copy_spool import CopySpool
 from annals.projections.confluent_copy.read_copies import ReportAmount, SubjectSource, read_copies
 from annals.projections.confluent_copy.report import CONFLICT, CREATED, EQUAL, FAILED, CopyReport
-from annals.projections.confluent_copy.rest_api import ABSENT, RestApi, RestError, ask, ask_if_present, refusal
+from annals.projections.confluent_copy.rest_api import (
+    ABSENT,
+    NO_DOCUMENT,
+    RestApi,
+    RestError,
+    ask,
+    ask_if_present,
+    refusal,
+    require_object,
+)
 from annals.projections.confluent_copy.rest_reader import RestReader
 from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_version_copy
@@ -117,10 +126,14 @@ class ExportRun:
         """The version of a subject there with the same content."""
         members = version.members()
         body = {name: members[name] for name in members if name not in ("version", "id", "guid", "deleted")}
-        answer = self.target.send("POST", f"{_subject_path(subject)}?deleted=true", body)
+        path = _subject_path(subject)
+        answer = self.target.send("POST", f"{path}?deleted=true", body)
         if answer.status != 200:
             return None
-        return parse_version_copy(answer.body, is_deleted=False)
+        try:
+            return parse_version_copy(answer.body, is_deleted=False)
+        except (KeyError, TypeError, ValueError):
+            raise RestError(f"POST {path}: {NO_DOCUMENT}", answer.status) from None
 
     def _check_id(self, subject: Subject, version: VersionCopy) -> None:
         """Raises: _Conflict if the id is that of another schema in this context."""
@@ -128,11 +141,13 @@ class ExportRun:
         holder = ask_if_present(self.target, path)
         if holder is None or self.new_ids:
             return
+        holder = require_object(path, holder)
         guid, type = holder.get("guid"), holder.get("schemaType") or "AVRO"
         if guid is not None and version.guid is not None:
             is_same = guid == version.guid
         else:
-            is_same = type == version.type and (type == PROTOBUF or _json(holder["schema"]) == _json(version.text))
+            text = str(holder.get("schema"))
+            is_same = type == version.type and (type == PROTOBUF or _json(text) == _json(version.text))
         if not is_same:
             raise _Conflict(f"version {version.number} has id {version.id}, which is the id of another schema there")
 
@@ -167,7 +182,7 @@ class ExportRun:
         hidden = ("guid", "deleted", *(("id", "version") if self.new_ids else ()))
         body = {name: value for name, value in members.items() if name not in hidden}
         path = f"{_subject_path(subject)}/versions"
-        answer = ask(self.target, "POST", path, body)
+        answer = require_object(path, ask(self.target, "POST", path, body))
         if not self.new_ids and answer.get("id") != version.id:
             raise IdsNotKept(f"{subject.qualified} version {version.number} has id {answer.get('id')} there")
         if version.is_deleted:
@@ -219,5 +234,5 @@ def _json(text: str) -> Any:
     """The parsed text; the text itself if it is not JSON."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

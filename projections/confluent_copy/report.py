@@ -30,12 +30,22 @@ class CopyReport:
         self._lock = Lock()
         self._last_lines: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
+        self._counts_before: Counter[str] = Counter()
         self.changes = 0
 
     def begin_round(self) -> None:
         """Begins another run: it counts from zero, and writes only the lines that differ from those before."""
+        self._counts_before = self.counts.copy()
         self.counts.clear()
         self.changes = 0
+
+    def abandon_round(self) -> None:
+        """Ends a run that did not reach its end: the counts of the one before are valid again.
+
+        If this one refused something too, its own counts stay.
+        """
+        if self.is_complete:
+            self.counts = self._counts_before.copy()
 
     def add_version(self, subject: Subject, number: int, id: int | None, outcome: str, reason: str = "") -> None:
         """Adds the line of a version. id: None if it is not known."""

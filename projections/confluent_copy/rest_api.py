@@ -69,7 +69,7 @@ class HttpApi:
         user: tuple[str, str] | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """user: name and password. wait: waits before a repetition."""
+        """user: name and password. wait: waits before each request, 0 seconds before the first; may raise to end it."""
         import httpx
 
         from annals.projections.replication.remote.guarded_connections import guarded_transport
@@ -135,7 +135,7 @@ def _retry_after(response: httpx.Response) -> float:
 def _parse(response: httpx.Response) -> Any:
     try:
         return response.json() if response.content else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -169,6 +169,13 @@ def ask_if_present(api: RestApi, path: str) -> Any:
     if answer.body is None:
         raise RestError(f"GET {path.partition('?')[0]}: {NO_DOCUMENT}", answer.status)
     return answer.body
+
+
+def require_object(path: str, body: Any) -> dict[str, Any]:
+    """The body of an answer, if it is an object. path: for the error. Raises: RestError."""
+    if not isinstance(body, dict):
+        raise RestError(f"{path}: {NO_DOCUMENT}", _OK)
+    return body
 
 
 def pages(api: RestApi, path: str, parameters: str = "") -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Reads subjects of a schema registry over its REST API: rows R2, R5, R7, R12, R19 to R21 (CSR-1001, CSR-1002).
+"""Reads subjects of a schema registry over its REST API (CSR-1001, CSR-1002).
 
 Versions come in pages of `/schemas`, where the registry has that path: one request for a thousand of them instead of
 one for each. Configs and modes have no such list, so a subject takes two requests all the same.
@@ -17,7 +17,7 @@ from annals.domain.confluent.settings import LEVEL
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, parse_subject
 from annals.projections.confluent_copy.bounded_map import bounded_map
 from annals.projections.confluent_copy.rest_api import NO_DOCUMENT, RestApi, RestError, ask_if_present, pages
-from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_version_copy
+from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_number, parse_version_copy
 
 #: The number of requests at once.
 READERS: Final = 8
@@ -90,10 +90,14 @@ class RestReader:
         """The mode that is none of a subject's own: Karapace, without contexts, answers the global one for each."""
         return self._mode("") if self._contexts() is None else None
 
-    def _contexts(self) -> list[Any] | None:
-        """The names of contexts; None from a registry without contexts."""
+    def _contexts(self) -> list[str] | None:
+        """The names of contexts; None from a registry without contexts. Raises: RestError."""
         contexts = ask_if_present(self._api, self._with("/contexts"))
-        return contexts if isinstance(contexts, list) else None
+        if not isinstance(contexts, list):
+            return None
+        if not all(isinstance(context, str) for context in contexts):
+            raise RestError(f"GET /contexts: {NO_DOCUMENT}", _OK)
+        return contexts
 
     # --- versions ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +125,7 @@ class RestReader:
         """The versions by number. listed: what the list of all schemas has of them."""
         path = f"/subjects{self._path(subject)}/versions"
         try:
-            found = {int(members["version"]): members for members in listed}
+            found = {parse_number(members["version"]): members for members in listed}
             if not found or not _says_deleted(found):  # an older registry, whose list may be without deleted ones
                 numbers = sorted(self._read(f"{path}?deleted=true") or ())
                 read = {n: found.get(n) or self._read(f"{path}/{n}?deleted=true") for n in numbers}

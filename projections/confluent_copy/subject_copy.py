@@ -55,14 +55,16 @@ class SubjectCopy:
 
 def parse_version_copy(members: Mapping[str, Any], *, is_deleted: bool) -> VersionCopy:
     """A version from JSON. Raises: KeyError, TypeError, ValueError for members that are missing or of another type."""
+    if not isinstance(members, Mapping):
+        raise TypeError("it is no object")
     references = tuple(
-        NamedReference(str(one["name"]), str(one["subject"]), int(one["version"]))
+        NamedReference(str(one["name"]), str(one["subject"]), parse_number(one["version"]))
         for one in members.get("references") or ()
     )
     guid = members.get("guid")
     return VersionCopy(
-        int(members["version"]),
-        int(members["id"]),
+        parse_number(members["version"]),
+        parse_number(members["id"]),
         str(members.get("schemaType") or AVRO),
         str(members["schema"]),
         references,
@@ -70,3 +72,11 @@ def parse_version_copy(members: Mapping[str, Any], *, is_deleted: bool) -> Versi
         str(guid) if guid else None,
         is_deleted,
     )
+
+
+def parse_number(value: Any) -> int:
+    """An integer from JSON. Raises: TypeError, ValueError."""
+    try:
+        return int(value)
+    except OverflowError:  # of 1e400, which is infinite in Python
+        raise ValueError(f"{value} is no integer") from None

@@ -16,10 +16,11 @@ from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionC
 
 
 class TopicRecord(NamedTuple):
-    """value: None for a tombstone."""
+    """value: None for a tombstone. place: where it is, for errors."""
 
     key: Mapping[str, Any]
     value: Mapping[str, Any] | None
+    place: str = ""
 
 
 class InvalidRecord(ValueError):
@@ -31,7 +32,7 @@ def parse_record(key: bytes | str | None, value: bytes | str | None) -> TopicRec
     try:
         parsed_key = json.loads(key or b"null")
         parsed_value = json.loads(value) if value else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"it is not JSON: {error}") from None
     if not isinstance(parsed_key, dict) or not isinstance(parsed_key.get("keytype"), str):
         raise InvalidRecord("its key has no keytype")
@@ -50,7 +51,7 @@ def dump_records(lines: Iterable[str]) -> Iterator[TopicRecord]:
         if not text:
             continue
         try:
-            yield _dump_record(text)
+            yield _dump_record(text)._replace(place=f"line {number}: ")
         except InvalidRecord as error:
             raise InvalidRecord(f"line {number}: {error}") from None
 
@@ -61,22 +62,28 @@ def _dump_record(text: str) -> TopicRecord:
         return parse_record(key, None if value == "null" else value)
     try:
         members = json.loads(text)
-        key, value = members["key"], members.get("value")
-    except (ValueError, KeyError, TypeError):
+        parts = [
+            part if isinstance(part, str | None) else json.dumps(part)
+            for part in (members["key"], members.get("value"))
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InvalidRecord("it has neither a tab between key and value, nor members key and value") from None
-    return parse_record(*(part if isinstance(part, str | None) else json.dumps(part) for part in (key, value)))
+    return parse_record(*parts)
 
 
 class TopicSource:
     """A `SubjectSource` of records."""
 
     def __init__(self, records: Iterable[TopicRecord]) -> None:
-        """Raises: InvalidRecord."""
+        """Raises: InvalidRecord, with the place of the record if it has one."""
         self._versions: dict[Subject, dict[int, VersionCopy]] = {}
         self._configs: dict[Subject, Mapping[str, Any]] = {}
         self._modes: dict[Subject, str] = {}
         for record in records:
-            self._apply(record)
+            try:
+                self._apply(record)
+            except InvalidRecord as error:
+                raise InvalidRecord(f"{record.place}{error}") from None
 
     def subjects(self) -> Iterator[Subject]:
         """See `SubjectSource`."""
@@ -105,7 +112,7 @@ class TopicSource:
             case "CONFIG":
                 self._set(self._configs, record, _config(record.value))
             case "MODE":
-                self._set(self._modes, record, (record.value or {}).get("mode"))
+                self._set(self._modes, record, _mode(record.value))
             case "DELETE_SUBJECT":
                 self._delete_subject(record)
             case "CLEAR_SUBJECT":
@@ -121,17 +128,20 @@ class TopicSource:
             return
         try:
             version = parse_version_copy(record.value, is_deleted=record.value.get("deleted") is True)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidRecord(f"the value of {json.dumps(record.key)} has no valid {error}") from None
+        except KeyError as error:
+            raise InvalidRecord(f"the value of {json.dumps(record.key)} has no {error}") from None
+        except (TypeError, ValueError) as error:
+            raise InvalidRecord(f"the value of {json.dumps(record.key)} is not valid: {error}") from None
         versions[version.number] = version
 
     def _delete_subject(self, record: TopicRecord) -> None:
         """Soft-deletes the versions up to a number."""
         if record.value is None:
             return
+        last = _number(record.value)
         versions = self._versions.get(_scope(record.key), {})
         for number, version in versions.items():
-            if number <= _number(record.value):
+            if number <= last:
                 versions[number] = _deleted(version)
 
     def _set(self, settings: dict[Subject, Any], record: TopicRecord, value: Any) -> None:
@@ -154,6 +164,13 @@ def _number(members: Mapping[str, Any]) -> int:
     if not isinstance(number, int):
         raise InvalidRecord(f"{json.dumps(members)} has no version")
     return number
+
+
+def _mode(value: Mapping[str, Any] | None) -> str | None:
+    mode = (value or {}).get("mode")
+    if not isinstance(mode, str | None):
+        raise InvalidRecord(f"{json.dumps(mode)} is no mode")
+    return mode
 
 
 def _config(value: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -43,10 +43,12 @@ class Database(Protocol):
     """One connection of a driver.
 
     find_function: the SQL function that returns the position of one text in another, 1 for the first.
-    like_condition: whether the bytes in a column, `{0}`, match a
-    pattern of UTF-8 bytes, where a backslash makes the next character literal. list_table: a table expression of one
-    list parameter, with the column `key`; numbered_list_table has the order of the list in `number` as well.
+    like_condition: whether the bytes in a column, `{0}`, match a pattern of UTF-8 bytes, where a backslash makes the
+    next character literal.
+    list_table: a table expression of one list parameter, with the column `key`; numbered_list_table has the order of
+    the list in `number` as well.
     table_prefix: the prefix for the name of a table where a query has given that name to something else.
+    share_lock: the end of a SELECT whose rows no other transaction may change until this one ends.
     """
 
     find_function: str
@@ -54,6 +56,7 @@ class Database(Protocol):
     list_table: str
     numbered_list_table: str
     table_prefix: str
+    share_lock: str
 
     def run(self, sql: str, values: Values = ()) -> None:
         """Runs a statement that returns no rows."""
@@ -102,6 +105,7 @@ class SqliteDatabase:
     list_table = LIST_TABLES["sqlite"]
     numbered_list_table = "(SELECT key AS number, value AS key FROM json_each(?))"
     table_prefix = "main."
+    share_lock = ""  # a transaction that writes excludes all others that do
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -158,6 +162,7 @@ class PostgresDatabase:
     )
     # A query in WITH does not see its own name, so the table of the same name needs no prefix.
     table_prefix = ""
+    share_lock = " FOR SHARE"
 
     def __init__(self, connection: psycopg.Connection[Any], writes: CombinedWrites | None = None) -> None:
         self._connection = connection
@@ -219,7 +224,7 @@ class PostgresDatabase:
 
     def _with_arrays(self, sql: str, table: Table, rows: Sequence[Values]) -> None:
         for chunk in _chunks(rows):
-            arrays = binary_arrays.encode_columns(chunk, _value_types(table)[: len(chunk[0])])
+            arrays = binary_arrays.encode_columns(chunk, binary_arrays.column_types(table)[: len(chunk[0])])
             if self._writes is not None and len(rows) <= MAX_COMBINED_ROWS:
                 self._writes.add(sql, arrays)
             else:
@@ -253,13 +258,8 @@ def _on_conflict(table: Table) -> str:
 
 @lru_cache(maxsize=256)
 def _unnest(table: Table, column_count: int | None = None) -> str:
-    arrays = (f"{PLACEHOLDER}::{_ARRAY_TYPES[type]}" for type in _value_types(table)[:column_count])
+    arrays = (f"{PLACEHOLDER}::{_ARRAY_TYPES[type]}" for type in binary_arrays.column_types(table)[:column_count])
     return f"unnest({', '.join(arrays)})"
-
-
-@lru_cache(maxsize=256)
-def _value_types(table: Table) -> tuple[type, ...]:
-    return tuple(column.type.python_type for column in table.columns)
 
 
 @lru_cache(maxsize=256)
@@ -277,7 +277,7 @@ class ReadOnlyDatabase:
     def __init__(self, dialect: Database | type[SqliteDatabase | PostgresDatabase]) -> None:
         self.find_function, self.like_condition = dialect.find_function, dialect.like_condition
         self.list_table, self.numbered_list_table = dialect.list_table, dialect.numbered_list_table
-        self.table_prefix = dialect.table_prefix
+        self.table_prefix, self.share_lock = dialect.table_prefix, dialect.share_lock
         self.in_list, self.list_parameter = dialect.in_list, dialect.list_parameter
 
     def run(self, sql: str, values: Values = ()) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from annals.projections.entities.filters.selection import split_batches
+from annals.domain.values.batched import batched
+from annals.projections.entities.filters.selection import BATCH_MEMBERS
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import View
 
@@ -22,7 +23,7 @@ class DocumentBatches:
 
     def read_ahead(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
         """The same rows, with a batch of them in memory."""
-        for batch in split_batches(rows):
+        for batch in batched(rows, BATCH_MEMBERS):
             self._unread = frozenset(row.document for row in batch if row.document)
             yield from batch
 

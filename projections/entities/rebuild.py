@@ -52,10 +52,7 @@ VACUUM_LOCK_TIMEOUT: Final = "3s"
 #: Called with the position reached and the final position.
 ProgressCallback = Callable[[int, int], None]
 
-_LEFTOVER_TABLE: Final = re.compile(
-    r"(?:entity|entity_history|attribute|attribute_path|published|schema_version|schema_reference|reference)"
-    r"_r[0-9a-f]{8}(?:_old)?\Z"
-)
+_LEFTOVER_TABLE: Final = re.compile("(?:" + "|".join(table.name for table in tables()) + r")_r[0-9a-f]{8}(?:_old)?\Z")
 _SELECT_IMAGES: Final = "SELECT xid, type, epoch, compressed_attributes, private FROM {}"
 _SELECT_STATE_HASH: Final = "SELECT state FROM interaction WHERE last = ?"
 

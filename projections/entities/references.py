@@ -37,11 +37,12 @@ def reference_rows(row: EntityRow, until: int | None) -> Iterator[Values]:
     if '"/' not in row.attributes or row.type in UNINDEXED_TYPES:
         return
     targets = {target[:MAX_TARGET].lower() for target in _TARGET.findall(row.attributes)}
-    if targets and not _is_default_version(row):
+    if targets and not is_default_version(row):
         yield from ((target, row.tree_key, row.since, until) for target in sorted(targets))
 
 
-def _is_default_version(row: EntityRow) -> bool:
+def is_default_version(row: EntityRow) -> bool:
+    """Whether an entity is a Version that is the default of its Resource."""
     return row.type.count(".") == 2 and loads_trusted(row.attributes).get("isdefault") is True
 
 

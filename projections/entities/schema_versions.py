@@ -23,8 +23,6 @@ SCHEMA_VERSION_COLUMNS: Final = (
     *("tree_key", "since", "xid", "subject", "subject_hash", "number", "id", "key", "guid", "type", "document"),
     *("extras", "replaced", "deleted", "gone"),
 )
-#: The columns of `schema_reference`: the version that is referred to, and the row that refers to it.
-SCHEMA_REFERENCE_COLUMNS: Final = ("subject_hash", "number", "tree_key", "since")
 
 _FIELDS: Final = ", ".join(f"v.{name}" for name in SchemaVersion._fields)
 _SELECT: Final = f"SELECT {_FIELDS} FROM schema_version v WHERE "

@@ -19,8 +19,8 @@ from annals.commands.store.mapper import (
     Upcast,
     after_image,
     assemble_after_image,
+    stored_state,
 )
-from annals.commands.store.mapper import stored_state as stored
 from annals.domain.registry.events import EntityEvent
 
 #: The version of this table. It changes with the columns, and readers refuse a version that they do not know.
@@ -107,7 +107,7 @@ def upcasts() -> dict[str, Upcast]:
 def upcast(topic: str, revision: int, state: str, upcasts_by_topic: Mapping[str, Upcast]) -> tuple[str, str]:
     """Topic and state with which an event would be stored today. Raises: UnreadableEvent, UnknownTopic."""
     event = EventMapper(upcasts_by_topic).event(topic, revision, state.encode())
-    return event.TOPIC, stored(event, after_image(event)).decode()
+    return event.TOPIC, stored_state(event, after_image(event)).decode()
 
 
 def log_row(row: LogTableRow) -> LogRow:

@@ -19,6 +19,7 @@ from annals.domain.model.references import reference_values
 from annals.domain.values import dot_path
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
+from annals.projections.entities.references import is_default_version
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import View
 from annals.projections.references.reference import Reference, ReferenceState
@@ -50,7 +51,7 @@ class EntityReferences:
             yield from self._references_of(own_row)
         if below or _is_resource(xid):
             rows = self._view.subtree(xid)
-            others = (row for row in rows if row.tree_key >= after_key and not _is_default_version(row))
+            others = (row for row in rows if row.tree_key >= after_key and not is_default_version(row))
             for row in others:
                 yield from self._references_of(row)
 
@@ -92,7 +93,7 @@ class EntityReferences:
     def _references_by_name(self, row: EntityRow) -> Iterator[Reference]:
         """The references that are values of attributes."""
         attributes: dict[str, Any] = loads_trusted(row.attributes)
-        source = xids.join(*xids.segments(row.xid)[:4]) if _is_default_version(row) else row.xid
+        source = xids.join(*xids.segments(row.xid)[:4]) if is_default_version(row) else row.xid
         for path, uri in reference_values(self._model, row.type, attributes):
             # A path of one segment names a collection, or what belongs to the registry as a whole.
             if not uri.startswith("/") or uri.startswith("//"):
@@ -116,10 +117,6 @@ def target_candidates(uri: str) -> Iterator[str]:
 
 def _is_resource(xid: str) -> bool:
     return len(xids.segments(xid)) == 4
-
-
-def _is_default_version(row: EntityRow) -> bool:
-    return row.type.count(".") == 2 and loads_trusted(row.attributes).get("isdefault") is True
 
 
 def _source_key(reference: Reference) -> str:

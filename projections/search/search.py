@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from annals.domain.search.matching import FIRST_PLACE, ID_EQUAL, ID_PREFIX, UNRANKED, ResultKey, rank
 from annals.domain.search.query import Query, Term
 from annals.domain.search.texts import SearchedEntity, TextPlace
+from annals.domain.values.batched import batched
 from annals.projections.search.gone_numbers import Numbers
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.words_of_entity import (
@@ -229,14 +230,8 @@ def _count(candidates: Candidates, numbers: Numbers) -> int:
     """How many candidates match; counts until there are more than MAX_COUNT."""
     count = len(numbers - candidates.unsure)
     # In the order of their numbers, because neighbours share blocks of texts.
-    for some in _chunks(candidates.unsure):
+    for some in batched(candidates.unsure, _COUNTED_TOGETHER):
         if count > MAX_COUNT:
             break
         count += len(candidates.ranks(some))
     return count
-
-
-def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:
-    remaining = iter(numbers)
-    while some := list(islice(remaining, _COUNTED_TOGETHER)):
-        yield some

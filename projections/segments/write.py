@@ -43,6 +43,10 @@ class DamagedLog(Exception):
         super().__init__(f"position {finding.position}: {finding.text}")
 
 
+class DamagedSegment(Exception):
+    """A file of a segment is missing, or not what was written; the message names it and says why."""
+
+
 class SegmentSize(NamedTuple):
     """How the log is split.
 
@@ -76,7 +80,7 @@ def append_segments(
     segment stays in the system's temporary folder until it is sent.
     url: of the database. until: the end of the interaction to stop at; None for the end of the log.
     Raises: SegmentsMismatch when the folder has another log, DamagedLog, UnreadableEvent, UnreadableManifestEntry,
-    ConcurrentWriteError; OSError when the folder cannot be read or written.
+    DamagedSegment, ConcurrentWriteError; OSError when the folder cannot be read or written.
     """
     size = size or SegmentSize()
     with closing(connect(url)) as reader, closing(KnownDocuments()) as known_documents:
@@ -180,11 +184,19 @@ class _SegmentWriter:
 
 
 def load_hashes(folder: SegmentFolder, known_documents: KnownDocuments, until: int | None = None) -> None:
-    """Adds the hashes of the documents in the segments of earlier runs. until: the end of the last of these."""
+    """Adds the hashes of the documents in the segments of earlier runs. until: the end of the last of these.
+
+    Raises: DamagedSegment; UnreadableManifestEntry; OSError when the folder cannot be read.
+    """
     for entry in folder.entries(range for range in folder.ranges() if until is None or range.last <= until):
         if entry.documents:
-            with folder.open(entry.documents.path) as file:
-                known_documents.add(document_hashes(file))
+            try:
+                with folder.open(entry.documents.path) as file:
+                    known_documents.add(document_hashes(file))
+            except FileNotFoundError:
+                raise DamagedSegment(f"{entry.documents.path} is missing") from None
+            except ValueError as error:  # also those of Arrow
+                raise DamagedSegment(f"{entry.documents.path}: {error}") from error
 
 
 def rows_between(log: Log, range: SegmentRange) -> Iterator[LogTableRow]:

@@ -51,7 +51,7 @@ _SELECT_HOURS: Final = (
     f"SELECT hour, {', '.join(tables.OUTCOMES)} FROM delivery_hour WHERE subscription = ? AND hour >= ?"
     " ORDER BY hour DESC"
 )
-_SELECT_REVISION: Final = "SELECT revision, position FROM delivery_state WHERE subscription = ?"
+_SELECT_POSITION: Final = "SELECT position FROM delivery_state WHERE subscription = ?"
 _HAS_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
 #: Seconds between two checks whether another process has applied a change.
 _POLL_SECONDS: Final = 0.02
@@ -182,8 +182,8 @@ class StoredDeliveries:
         with self._reading() as db:
             if db.one(_HAS_HOLDER, (subscription.id,)) is None:
                 return True
-            row = db.one(_SELECT_REVISION, (subscription.id,))
-            return row is not None and row[1] >= subscription.position
+            row = db.one(_SELECT_POSITION, (subscription.id,))
+            return row is not None and row[0] >= subscription.position
 
     def _status(
         self,

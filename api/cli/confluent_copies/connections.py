@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,9 @@ from urllib.parse import urlsplit
 from annals.api.cli.confluent_copies.copy_options import CopyOptions
 from annals.api.cli.options import bearer_token, load_console_settings
 from annals.api.cli.outcome import UsageError
-from annals.api.settings.settings import Settings
+from annals.api.cli.secret_files import read_secret_file
+from annals.api.cli.server_tokens import bearer_headers
+from annals.api.settings.settings import Settings, check_authorities
 from annals.projections.confluent_copy.rest_api import HttpApi
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.outgoing.resolver import ForbiddenAddress
@@ -23,8 +26,12 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @contextmanager
-def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> Iterator[HttpApi]:
-    """The other registry, at a permitted address (LEG-1108). Raises: UsageError."""
+def open_other_registry(
+    url: str, options: CopyOptions, settings: Settings, wait: Callable[[float], None] = time.sleep
+) -> Iterator[HttpApi]:
+    """The other registry, at a permitted address (LEG-1108). wait: see `HttpApi`. Raises: UsageError."""
+    if options.ca is not None:
+        _check_ca(str(options.ca))
     ca_file = str(options.ca) if options.ca is not None else settings.sinks_ca or ""
     guard = DestinationGuard(settings.sinks_allow or "", ca_file=ca_file)
     _check_address(url, guard)
@@ -32,24 +39,31 @@ def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> I
     if options.user is not None:
         if secret is None:
             raise UsageError("--user: the password is missing; set ANNALS_CONFLUENT_SECRET or --secret-file.")
-        api = HttpApi(url, guard, user=(options.user, secret))
+        user, headers = (options.user, secret), dict[str, str]()
     else:
-        api = HttpApi(url, guard, headers={"authorization": f"Bearer {secret}"} if secret else {})
-    with closing(api):
+        user, headers = None, bearer_headers(secret)
+    with closing(HttpApi(url, guard, headers=headers, user=user, wait=wait)) as api:
         yield api
 
 
 @contextmanager
-def open_own_server(url: str) -> Iterator[HttpApi]:
+def open_own_server(url: str, wait: Callable[[float], None] = time.sleep) -> Iterator[HttpApi]:
     """Confluent's API of a served registry, by the URL of the registry's root, with the token of ANNALS_TOKEN.
 
-    Without one, it is that of `annals auth login`. Raises: as `bearer_token`.
+    Without one, it is that of `annals auth login`. wait: see `HttpApi`. Raises: as `bearer_token`.
     """
-    token = bearer_token(None, url)
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers)
+    headers = bearer_headers(bearer_token(None, url))
+    api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers, wait=wait)
     with closing(api):
         yield api
+
+
+def _check_ca(file: str) -> None:
+    """Raises: UsageError for a file without certificates; the settings check their own."""
+    try:
+        check_authorities(file)
+    except ValueError as error:
+        raise UsageError(f"--ca: {error}.") from None
 
 
 def _check_address(url: str, guard: DestinationGuard) -> None:
@@ -73,8 +87,6 @@ def _check_address(url: str, guard: DestinationGuard) -> None:
 
 def _read_secret(file: Path | None) -> str | None:
     if file is not None:
-        if not file.is_file():
-            raise UsageError(f"there is no file {file}.")
-        return file.read_text().strip()
+        return read_secret_file(file)
     secret = load_console_settings().confluent_secret
     return secret.get_secret_value() if secret is not None else None

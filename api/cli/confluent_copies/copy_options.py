@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, get_type_hints
@@ -52,6 +52,11 @@ class CopyOptions(NamedTuple):
         typer.Option("--report", metavar="FILE", dir_okay=False, help="File for a JSON line per version and setting."),
     ] = None
 
+    def given(self) -> list[str]:
+        """The options of which the value is another than without them."""
+        values = zip(self._fields, self, NO_COPY_OPTIONS, strict=True)
+        return [f"--{name.replace('_', '-')}" for name, value, default in values if value != default]
+
     def selection(self) -> SubjectSelection:
         """Which subjects are copied, and where to. Raises: UsageError."""
         return SubjectSelection(
@@ -92,6 +97,15 @@ def with_copy_options(verb: Callable[..., None]) -> Callable[..., None]:
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del wrapped.__wrapped__
     return wrapped
+
+
+def refuse_copy_options(copy: CopyOptions, others: Mapping[str, bool], remedy: str) -> None:
+    """Checks that a verb which copies nothing has no options of copies: it would do its other work regardless of them.
+
+    others: further options of copies, and whether each is given. Raises: UsageError.
+    """
+    if given := [*copy.given(), *(option for option, is_given in others.items() if is_given)]:
+        raise UsageError(f"{', '.join(given)}: only for copies of schemas; {remedy}.")
 
 
 def _parse_context(text: str | None, option: str) -> str | None:

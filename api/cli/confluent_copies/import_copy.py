@@ -13,12 +13,15 @@ import typer
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.setup.notices import print_notice
-from annals.api.cli.stop_signals import stop_event
 from annals.projections.confluent_copy.import_run import ImportRun
 from annals.projections.confluent_copy.read_copies import SubjectSource
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
 from annals.projections.confluent_copy.selection import SubjectSelection
+
+
+class CopyStopped(Exception):
+    """Raised instead of a further request once a signal has stopped the copy."""
 
 
 class ImportOptions(NamedTuple):
@@ -37,17 +40,32 @@ class ImportSource(NamedTuple):
     open: Callable[[], SubjectSource]
 
 
-def import_copy(source: ImportSource, target: RestApi, options: ImportOptions) -> None:
-    """Copies, and prints the counts. Raises: InvalidInput if something was refused; StoreError, UsageError."""
+def import_copy(source: ImportSource, target: RestApi, options: ImportOptions, stop: Event) -> None:
+    """Copies, and prints the counts. stop: ends copies that have an interval; then requests may raise CopyStopped.
+
+    Raises: InvalidInput if something was refused; StoreError, UsageError.
+    """
     with open_report(options.report) as file, work_progress() as work:
         report = CopyReport(file)
-        _run_once(source, target, options, report, work)
-        typer.echo(report.summary())
-        if options.interval is not None:
-            with stop_event() as stop:
+        try:
+            _run_once(source, target, options, report, work)
+            typer.echo(report.summary())
+            if options.interval is not None:
                 _follow(source, target, options, report, stop)
+        except CopyStopped:
+            pass  # a signal is the end of a copy that follows its source
         report.close()
     check_complete(report, options.report)
+
+
+def stoppable_wait(stop: Event) -> Callable[[float], None]:
+    """Waits some seconds before a request. The function raises CopyStopped as soon as the event is set."""
+
+    def wait(seconds: float) -> None:
+        if stop.wait(seconds):
+            raise CopyStopped
+
+    return wait
 
 
 def check_complete(report: CopyReport, path: Path | None) -> None:
@@ -63,7 +81,11 @@ def _follow(source: ImportSource, target: RestApi, options: ImportOptions, repor
         report.begin_round()
         try:
             _run_once(source, target, options, report, None)
+        except CopyStopped:
+            report.abandon_round()
+            raise
         except StoreError as error:
+            report.abandon_round()
             print_notice(str(error))
             continue
         if report.changes:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 from annals.api.cli.confluent_copies.connections import open_other_registry, open_own_server
 from annals.api.cli.confluent_copies.copy_options import CopyOptions
-from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
+from annals.api.cli.confluent_copies.import_copy import (
+    ImportOptions,
+    ImportSource,
+    import_copy,
+    stoppable_wait,
+)
 from annals.api.cli.confluent_copies.local_api import open_local_api
 from annals.api.cli.confluent_copies.record_sources import dump_source, topic_source
+from annals.api.cli.stop_signals import stop_event
 from annals.api.settings.settings import Settings
 from annals.projections.confluent_copy.rest_api import RestApi
 from annals.projections.confluent_copy.rest_reader import RestReader
@@ -31,27 +38,31 @@ class ImportRequest(NamedTuple):
 def import_schemas(request: ImportRequest, settings: Settings, copy: CopyOptions, interval: float | None) -> None:
     """Copies the schemas, again and again if there is an interval, in seconds. Raises: UsageError and others."""
     options = ImportOptions(copy.selection(), copy.dry_run, copy.report, interval)
-    with _open_source(request, settings, copy) as source, _open_target(request.server, settings) as target:
-        import_copy(source._replace(name=source_name(source.name, options.selection)), target, options)
+    with (
+        nullcontext(Event()) if interval is None else stop_event() as stop,
+        _open_source(request, settings, copy, stop) as source,
+        _open_target(request.server, settings, stop) as target,
+    ):
+        import_copy(source._replace(name=source_name(source.name, options.selection)), target, options, stop)
 
 
 @contextmanager
-def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions) -> Iterator[ImportSource]:
+def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions, stop: Event) -> Iterator[ImportSource]:
     """The registry, topic or dump of the options. Raises: UsageError."""
     if request.topic is not None and request.brokers is not None:
         yield topic_source(request.topic, request.brokers)
     elif request.dump is not None:
         yield dump_source(request.dump)
     elif request.url is not None:
-        with open_other_registry(request.url, copy, settings) as other:
+        with open_other_registry(request.url, copy, settings, stoppable_wait(stop)) as other:
             yield ImportSource(other.url, lambda: RestReader(other))
 
 
 @contextmanager
-def _open_target(server: str | None, settings: Settings) -> Iterator[RestApi]:
+def _open_target(server: str | None, settings: Settings, stop: Event) -> Iterator[RestApi]:
     """The served registry, or the one of a store."""
     if server is not None:
-        with open_own_server(server) as api:
+        with open_own_server(server, stoppable_wait(stop)) as api:
             yield api
         return
     with open_local_api(settings) as local_api:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,6 +15,7 @@ import typer
 
 from annals.api.cli.options import MAX_INTEGER, Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.secret_files import read_secret_file, read_secret_input
 from annals.api.cli.tables import Column, print_json, print_rows, printable_text
 
 if TYPE_CHECKING:
@@ -233,11 +233,12 @@ def _certificate(file: Path) -> RequestCredential:
 
 
 def read_secret(file: Path | None, prompt: str) -> str:
-    """The secret in a file, without white space at its ends; without a file, what the person types."""
+    """The secret in a file, without white space at its ends; without a file, what the person types.
+
+    Raises: UsageError.
+    """
     if file is None:
         return str(typer.prompt(prompt, hide_input=True, err=True))
     if str(file) == "-":
-        return sys.stdin.read().strip()
-    if not file.is_file():
-        raise UsageError(f"there is no file {file}.")
-    return file.read_text().strip()
+        return read_secret_input()
+    return read_secret_file(file)

@@ -12,9 +12,14 @@ import typer
 
 from annals.api.cli.atomic_files import atomic_file
 from annals.api.cli.confluent_copies.connections import open_other_registry
-from annals.api.cli.confluent_copies.copy_options import NO_COPY_OPTIONS, CopyOptions, with_copy_options
+from annals.api.cli.confluent_copies.copy_options import (
+    NO_COPY_OPTIONS,
+    CopyOptions,
+    refuse_copy_options,
+    with_copy_options,
+)
 from annals.api.cli.confluent_copies.export_copy import export_copy
-from annals.api.cli.options import Database, PublicUrl, load_settings, require_store
+from annals.api.cli.options import Database, PublicUrl, load_settings, require_other_file, require_store
 from annals.api.cli.outcome import UsageError
 from annals.api.cli.progress import ReportProgress, work_progress
 from annals.api.cli.setup.notices import print_notice
@@ -65,10 +70,16 @@ def export(
     if to_confluent is not None:
         if output is not None or stated:
             raise UsageError("--to-confluent: --output and --stated belong to the export of a document.")
-        settings = require_store(load_settings(database=database, public_url=public_url))
+        settings = load_settings(database=database, public_url=public_url)
+        require_other_file(copy.report, settings, copy.secret_file, copy.ca)
+        require_store(settings)
         _copy_registry(to_confluent, settings, copy, asof, new_ids=new_ids)
         return
-    settings = require_store(load_settings(database=database, public_url=public_url))
+    others = {"--asof": asof is not None, "--new-ids": new_ids}
+    refuse_copy_options(copy, others, "name their target with --to-confluent")
+    settings = load_settings(database=database, public_url=public_url)
+    require_other_file(output, settings)
+    require_store(settings)
     path = "/export?stated" if stated else "/export"
     try:
         if output is None:

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.confluent_copies.copy_options import NO_COPY_OPTIONS, CopyOptions, with_copy_options
+from annals.api.cli.confluent_copies.copy_options import (
+    NO_COPY_OPTIONS,
+    CopyOptions,
+    refuse_copy_options,
+    with_copy_options,
+)
 from annals.api.cli.document_files import DocumentFile, DocumentKind, import_command, read_document_file
 from annals.api.cli.open_registry import open_local_registry
-from annals.api.cli.options import MAX_SECONDS, Database, PublicUrl, load_settings
+from annals.api.cli.options import MAX_SECONDS, Database, PublicUrl, load_settings, require_other_file
 from annals.api.cli.outcome import Interrupted, InvalidInput, UsageError, problem_line
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.stop_signals import stop_event
@@ -75,6 +80,8 @@ Server = Annotated[
     typer.Option("--server", metavar="URL", help="Copy through the registry served at this URL, not into a store."),
 ]
 
+#: Seconds between two copies of --follow.
+_INTERVAL: Final = 5.0
 #: Seconds between two looks at whether Ctrl-C was pressed.
 _POLL_SECONDS: Final = 0.1
 #: What each phase of an import counts.
@@ -100,7 +107,7 @@ def import_(
     kafka: Brokers = None,
     copy: CopyOptions = NO_COPY_OPTIONS,
     follow: FollowOption = False,
-    interval: Interval = 5.0,
+    interval: Interval = _INTERVAL,
     server: Server = None,
 ) -> None:
     """Import xRegistry documents into the registry, in the given order; or copy another schema registry.
@@ -129,8 +136,19 @@ def import_(
 
         request = ImportRequest(from_confluent, from_schemas_topic, from_schemas_dump, kafka, server)
         settings = load_settings(database=database, public_url=public_url)
+        require_other_file(copy.report, settings, from_schemas_dump, copy.secret_file, copy.ca)
         import_schemas(request, settings, copy, interval if follow else None)
         return
+    refuse_copy_options(
+        copy,
+        {
+            "--kafka": kafka is not None,
+            "--follow": follow,
+            "--interval": interval != _INTERVAL,
+            "--server": server is not None,
+        },
+        "name their source with --from-confluent, --from-schemas-topic or --from-schemas-dump",
+    )
     if not files:
         raise typer.BadParameter("name documents, or a registry with --from-confluent.", param_hint="'FILE...'")
     settings = load_settings(database=database, public_url=public_url)

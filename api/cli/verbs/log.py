@@ -12,8 +12,7 @@ import typer
 from annals.api.cli.lazy_verbs import Verb, lazy_group
 from annals.api.cli.options import MAX_INTEGER, Database, load_settings, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, findings_text
-from annals.api.cli.tables import CHANGE_STYLES, Column, print_json
-from annals.api.cli.tables import print_rows as show_lines
+from annals.api.cli.tables import CHANGE_STYLES, Column, print_json, print_rows
 
 if TYPE_CHECKING:
     from annals.commands.store.log import Store
@@ -88,7 +87,7 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
                 if as_json:
                     typer.echo(_event_json(position, event))
                 else:
-                    show_lines(_EVENT_COLUMNS, [_event_row(position, event)])
+                    print_rows(_EVENT_COLUMNS, [_event_row(position, event)])
         except KeyboardInterrupt:
             if not follow:  # with it, Ctrl-C is the end of the verb
                 raise
@@ -121,21 +120,20 @@ def verify(database: Database = None) -> None:
     # Late, because only this verb needs them.
     from annals.api.cli.progress import work_progress
     from annals.commands.verify.archived_states import ArchivedStates
-    from annals.commands.verify.verify_log import verify_log as walk
-    from annals.commands.verify.verify_log import verify_row_hashes
+    from annals.commands.verify.verify_log import verify_log, verify_row_hashes
     from annals.projections.entities.verify.verify_history import verify_history
     from annals.projections.entities.verify.verify_index import verify_index
 
     with closing(open_store(database)) as store:
         with work_progress() as work, ArchivedStates(store, work.step("read from the archive", "events")) as archived:
-            log_findings = [*walk(store, work.step("verified", "events"), archived)]
+            log_findings = [*verify_log(store, work.step("verified", "events"), archived)]
             findings = [
                 *log_findings,
                 *verify_row_hashes(store),
                 *verify_history(store, work.step("verified", "rows"), archived),
                 *verify_index(store, work.step("verified", "values")),
             ]
-        show_lines(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
+        print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
             remedy = _remedy(len(archived.failures), len(log_findings))
             raise StoreError(f"{findings_text(len(findings))}; {remedy}.")

@@ -19,7 +19,7 @@ from annals.commands.documents.document_checker import CheckLimits, DocumentChec
 from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildDiverged, RebuildReport
-from annals.projections.entities.rebuild import rebuild as make_anew
+from annals.projections.entities.rebuild import rebuild as rebuild_read_model
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.reader import Log
 from annals.projections.search import tables as search_tables
@@ -83,7 +83,7 @@ def rebuild(
         try:
             if engine == "process":
                 with work_progress() as work:
-                    result = make_anew(store, work.step(*_APPLIED), max_leaves=settings.indexed_leaves)
+                    result = rebuild_read_model(store, work.step(*_APPLIED), max_leaves=settings.indexed_leaves)
             else:
                 location = LogLocation(
                     source, settings.database, folder or load_console_settings().segments, brokers, prefix
@@ -145,7 +145,7 @@ def _rebuild_with_spark(
     with work_progress() as work:
 
         def replace_rows(rows: PrecomputedRows) -> RebuildReport:
-            return make_anew(store, work.step(*_APPLIED), rows, max_leaves)
+            return rebuild_read_model(store, work.step(*_APPLIED), rows, max_leaves)
 
         report_tasks = work.step("computed", "Spark tasks")
         return rebuild_rows(

@@ -24,8 +24,9 @@ from annals.api.cli.options import (
     require_store,
 )
 from annals.api.cli.outcome import InvalidInput, UsageError
+from annals.api.cli.secret_files import read_secret_file, read_secret_input
 from annals.api.cli.tables import Column, print_json, printable_text
-from annals.api.cli.tables import print_rows as show_lines
+from annals.api.cli.tables import print_rows
 from annals.domain.replication.link import COLLECTION
 from annals.domain.values.json_text import InvalidJson, dumps, loads
 
@@ -128,7 +129,7 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
     if as_json:
         _print_lines(links)
         return
-    show_lines(
+    print_rows(
         _LIST_COLUMNS,
         ((link["id"], link["status"]["state"], link["dialect"], link["mode"], link["url"]) for link in links),
     )
@@ -170,7 +171,7 @@ def status(
     if as_json:
         _print_lines([{"id": item["id"], **item["status"]} for item in link_documents])
     else:
-        show_lines(_STATUS_COLUMNS, map(_status_row, link_documents))
+        print_rows(_STATUS_COLUMNS, map(_status_row, link_documents))
     if failures := [link_check.failure for link_check in link_checks if link_check.failure]:
         raise InvalidInput(f"{', '.join(failures)}.")
 
@@ -257,11 +258,9 @@ def _read_credential(username: str | None, file: Path | None, ask: bool) -> dict
 
 def _read_secret(file: Path | None, ask: bool) -> str | None:
     if file is not None and str(file) == "-":
-        return sys.stdin.read().strip()
+        return read_secret_input()
     if file is not None:
-        if not file.is_file():
-            raise UsageError(f"there is no file {file}.")
-        return file.read_text().strip()
+        return read_secret_file(file)
     if (configured_secret := load_console_settings().link_secret) is not None:
         return configured_secret.get_secret_value()
     return str(typer.prompt("Token or password", hide_input=True, err=True)) if ask else None

@@ -72,12 +72,11 @@ def write(
     """
     settings = require_store(load_settings(database=database))
     with _open_folder(folder) as segment_folder:
-        from annals.projections.segments.write import SegmentSize
-        from annals.projections.segments.write import append_segments as add
+        from annals.projections.segments.write import SegmentSize, append_segments
 
         with work_progress() as work:
             size = SegmentSize(events, group, full)
-            result = add(settings.database, segment_folder, size, work.step("wrote", "events"))
+            result = append_segments(settings.database, segment_folder, size, work.step("wrote", "events"))
     typer.echo(f"{result.segments} segments with {result.events} events; they end at position {result.last}")
 
 
@@ -108,11 +107,10 @@ def verify(folder: FolderOption = None, database: Database = None) -> None:
     """
     settings = require_store(load_settings(database=database)) if database else None
     with _open_folder(folder) as segment_folder:
-        from annals.projections.segments.verify import compare_with_store
-        from annals.projections.segments.verify import verify_segments as walk
+        from annals.projections.segments.verify import compare_with_store, verify_segments
 
         with work_progress() as work:
-            damages = [*walk(segment_folder, work.step("verified", "events"))]
+            damages = [*verify_segments(segment_folder, work.step("verified", "events"))]
             findings = [*damages, *(compare_with_store(segment_folder, settings.database) if settings else ())]
         print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
@@ -154,7 +152,7 @@ def segment_errors(folder: str) -> Iterator[None]:
     from annals.projections.segments.folder import ConcurrentWriteError, MissingSegment, NoSegments
     from annals.projections.segments.log_agreement import SegmentsMismatch
     from annals.projections.segments.manifest import UnreadableManifestEntry
-    from annals.projections.segments.write import DamagedLog
+    from annals.projections.segments.write import DamagedLog, DamagedSegment
 
     try:
         yield
@@ -166,6 +164,9 @@ def segment_errors(folder: str) -> Iterator[None]:
         raise StoreError(f"{error}.") from error
     except (MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{folder}: {error}.") from error
+    except DamagedSegment as error:
+        reason = _first_line(error).rstrip(".")
+        raise StoreError(f"{folder}: a segment is damaged: {reason}; annals segments verify says which.") from error
     except DamagedLog as error:
         raise StoreError(f"the log is damaged, {error}. annals log verify says more.") from error
     except BrokenPipeError:

@@ -23,8 +23,7 @@ from annals.api.cli.options import (
     require_store,
 )
 from annals.api.cli.outcome import UsageError
-from annals.api.cli.tables import Column, print_json, printable_text
-from annals.api.cli.tables import print_rows as show_lines
+from annals.api.cli.tables import Column, print_json, print_rows, printable_text
 from annals.domain.access.roles import ANONYMOUS, CONSOLE, Caller, Role
 from annals.domain.values.json_text import dumps
 
@@ -94,7 +93,7 @@ def list_(
     if as_json:
         _print_lines(subscription_documents)
         return
-    show_lines(_LIST_COLUMNS, map(_subscription_row, subscription_documents))
+    print_rows(_LIST_COLUMNS, map(_subscription_row, subscription_documents))
 
 
 @subscriptions.command()
@@ -184,7 +183,7 @@ def deadletters(id: Id, as_json: AsJson = False, database: Database = None) -> N
     if as_json:
         _print_lines(dead_letters)
         return
-    show_lines(_DEAD_LETTER_COLUMNS, map(_dead_letter_row, dead_letters))
+    print_rows(_DEAD_LETTER_COLUMNS, map(_dead_letter_row, dead_letters))
 
 
 @subscriptions.command()

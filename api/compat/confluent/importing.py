@@ -49,9 +49,9 @@ async def import_subjects(writer: ConfluentWriter, write: ConfluentWrite) -> Res
     """POST: for each subject the outcome of each version by its number, and of the settings, or why it was refused.
 
     The body has `source`, by which it is known what a copy wrote, and `subjects`. Each of these has its `subject`;
-    `versions` as R7 shows them, with `guid` and `deleted`, maybe not all; `live`, the numbers of all live ones;
-    `config` and `mode`. With `deletes: true`, what copies from this source wrote and is not live there any more is
-    soft-deleted.
+    `versions` as `GET /subjects/{subject}/versions/{version}` shows them, with `guid` and `deleted`, maybe not all;
+    `live`, the numbers of all live ones; `config` and `mode`. With `deletes: true`, what copies from this source wrote
+    and is not live there any more is soft-deleted.
     With the parameter `dryrun` nothing is recorded.
     Subjects are independent of each other: the commands of all are sent at once, to share transactions.
     """

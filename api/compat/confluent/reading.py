@@ -1,6 +1,6 @@
-"""Answers of Confluent's API that change nothing: rows R1 to R23 of the table of paths, but the writes among them.
+"""Answers of Confluent's API that change nothing. Which path each has is in the table `ROUTES` in `routes.py`.
 
-Those about a schema by its id or guid, R13 to R16, are in `reading_by_id.py`.
+Those about a schema by its id or guid are in `reading_by_id.py`.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class ConfluentRead:
 
 
 def root(read: ConfluentRead) -> Response:
-    """R1."""
+    """Answers `GET /` and `POST /`: an empty object, by which clients find that the server works."""
     return read.json({})
 
 
 def list_subjects(read: ConfluentRead) -> Iterator[str]:
-    """R2."""
+    """Answers `GET /subjects`: the names of subjects in order, by default of all contexts."""
     prefix = _prefix(read, ALL_CONTEXTS)
     only_deleted = read.params.flag("deletedOnly")
     subjects = read.view.subjects(
@@ -109,7 +109,7 @@ def list_subjects(read: ConfluentRead) -> Iterator[str]:
 
 
 def look_up_schema(read: ConfluentRead) -> Response:
-    """R3."""
+    """Answers `POST /subjects/{subject}`: the version of the subject that has the schema of the body."""
     schema, subject = schema_request(read.body), read.subject()
     versions = read.view.versions(subject)
     with_deleted = read.params.flag("deleted")
@@ -123,7 +123,7 @@ def look_up_schema(read: ConfluentRead) -> Response:
 
 
 def list_versions(read: ConfluentRead) -> Response:
-    """R5."""
+    """Answers `GET /subjects/{subject}/versions`: the version numbers."""
     subject, params = read.view.registry.with_alias(read.scope), read.params
     versions = read.view.versions(subject)
     if params.flag("deletedAsNegative"):
@@ -138,19 +138,19 @@ def list_versions(read: ConfluentRead) -> Response:
 
 
 def read_version(read: ConfluentRead) -> Response:
-    """R7."""
+    """Answers `GET /subjects/{subject}/versions/{version}`: a version with its id and its text."""
     version = _version(read)
     qualifies = read.params.text("referenceFormat").lower() == "qualified"
     return read.json(read.view.schema_object(version, format=read.format, is_full=read.is_full, qualifies=qualifies))
 
 
 def read_version_text(read: ConfluentRead) -> Response:
-    """R8."""
+    """Answers `GET /subjects/{subject}/versions/{version}/schema`: only the text of a version."""
     return text_response(read.request, read.view.text(_version(read), read.format))
 
 
 def list_referrers(read: ConfluentRead) -> Response:
-    """R9."""
+    """Answers `GET /subjects/{subject}/versions/{version}/referencedby`: the ids of schemas that refer to a version."""
     version = _version(read, with_deleted=True)
     with_deleted = read.params.flag("deleted")
     referrers = read.view.readable(read.view.registry.referrers(version))
@@ -158,7 +158,7 @@ def list_referrers(read: ConfluentRead) -> Response:
 
 
 def find_by_metadata(read: ConfluentRead) -> Response:
-    """R11."""
+    """Answers `GET /subjects/{subject}/metadata`: the newest version with the properties of the query."""
     subject = read.subject()
     wanted = dict(zip(read.params.texts("key"), read.params.texts("value"), strict=False))
     versions = [one for one in read.view.versions(subject) if one.is_live or read.params.flag("deleted")]
@@ -175,7 +175,7 @@ def find_by_metadata(read: ConfluentRead) -> Response:
 
 
 def list_schemas(read: ConfluentRead) -> Iterator[dict[str, Any]]:
-    """R12."""
+    """Answers `GET /schemas`: versions of all subjects, by subject and number."""
     prefix, params = _prefix(read, ""), read.params
     by_subject: dict[Subject, list[SchemaVersion]] = {}
     for version in read.view.listed_versions(_contexts(read, prefix)):
@@ -192,7 +192,7 @@ def list_schemas(read: ConfluentRead) -> Iterator[dict[str, Any]]:
 
 
 def list_types(read: ConfluentRead) -> Response:
-    """R17."""
+    """Answers `GET /schemas/types`: the names of the schema types."""
     return read.json(list(SCHEMA_TYPES))
 
 
@@ -200,7 +200,10 @@ def list_types(read: ConfluentRead) -> Response:
 
 
 def check_compatibility(read: ConfluentRead) -> Response:
-    """R18."""
+    """Answers `POST /compatibility/subjects/{subject}/versions` and the same path with `/{version}`.
+
+    The answer says whether the schema of the body is compatible with versions of the subject, or with that version.
+    """
     schema, subject, view = schema_request(read.body), read.view.registry.with_alias(read.scope), read.view
     is_verbose = read.params.flag("verbose")
     config = effective_config(subject, view.registry.settings, view.default_level)
@@ -224,7 +227,7 @@ def check_compatibility(read: ConfluentRead) -> Response:
 
 
 def read_config(read: ConfluentRead) -> Response:
-    """R19."""
+    """Answers `GET /config` and `GET /config/{subject}`: the compatibility level and the rest of the config."""
     scope, settings = read.scope, read.view.registry.settings
     config: Mapping[str, Any] = settings(scope).config
     if not scope.is_context and not config and not read.params.flag("defaultToGlobal"):
@@ -235,7 +238,7 @@ def read_config(read: ConfluentRead) -> Response:
 
 
 def read_mode(read: ConfluentRead) -> Response:
-    """R20."""
+    """Answers `GET /mode` and `GET /mode/{subject}`: the mode."""
     scope, settings = read.scope, read.view.registry.settings
     own_mode = settings(scope).mode
     if read.view.registry.is_readonly(scope):
@@ -246,7 +249,7 @@ def read_mode(read: ConfluentRead) -> Response:
 
 
 def list_contexts(read: ConfluentRead) -> Response:
-    """R21."""
+    """Answers `GET /contexts`: the names of the contexts, the default one first."""
     prefix = read.params.text("contextPrefix")
     names = [DEFAULT_CONTEXT, *(context for context in read.view.groups if context != DEFAULT_CONTEXT)]
     return read.json(read.params.page([name for name in names if name.startswith(prefix)]))
@@ -256,19 +259,19 @@ def list_contexts(read: ConfluentRead) -> Response:
 
 
 def read_cluster(read: ConfluentRead) -> Response:
-    """R23."""
+    """Answers `GET /v1/metadata/id`: the id of the registry, as that of a cluster."""
     row = read.view.view.entity(xids.REGISTRY)
     clusters = {"schema-registry-cluster": loads_trusted(row.attributes)["registryid"] if row is not None else ""}
     return read.json({"id": "", "scope": {"path": [], "clusters": clusters}})
 
 
 def read_server_version(read: ConfluentRead) -> Response:
-    """R23."""
+    """Answers `GET /v1/metadata/version`: the version of this server."""
     return read.json({"version": __version__, "commitId": ""})
 
 
 def read_deployment(read: ConfluentRead) -> Response:
-    """R23."""
+    """Answers `GET /v1/metadata/deployment`: an empty object."""
     return read.json({})
 
 

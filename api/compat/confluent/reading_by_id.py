@@ -1,4 +1,4 @@
-"""Answers about a schema by its id or guid: rows R13 to R16 of the table of paths (CSR-207 to CSR-210, CSR-411)."""
+"""Answers about a schema by its id or guid (CSR-207 to CSR-210, CSR-411)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annals.domain.confluent.subjects import DEFAULT_CONTEXT, Subject, parse_sub
 
 
 def read_schema(read: ConfluentRead) -> Response:
-    """R13."""
+    """Answers `GET /schemas/ids/{id}`: the schema without its subject and number, unless the query names a subject."""
     version = _by_id(read)
     qualifies = read.params.text("referenceFormat").lower() == "qualified"
     members = read.view.schema_object(version, format=read.format, is_full=read.is_full, qualifies=qualifies)
@@ -27,23 +27,23 @@ def read_schema(read: ConfluentRead) -> Response:
 
 
 def read_schema_text(read: ConfluentRead) -> Response:
-    """R14."""
+    """Answers `GET /schemas/ids/{id}/schema`: only the text of the schema."""
     return text_response(read.request, read.view.text(_by_id(read), read.format))
 
 
 def list_subjects_of_schema(read: ConfluentRead) -> Response:
-    """R15."""
+    """Answers `GET /schemas/ids/{id}/subjects`: the names of the subjects that have the schema."""
     return read.json(read.params.page(list(dict.fromkeys(subject.qualified for subject, _ in _holders(read)))))
 
 
 def list_versions_of_schema(read: ConfluentRead) -> Response:
-    """R15."""
+    """Answers `GET /schemas/ids/{id}/versions`: the subjects and numbers of the versions with the schema."""
     holders = [{"subject": subject.qualified, "version": version.number} for subject, version in _holders(read)]
     return read.json(read.params.page(holders))
 
 
 def read_schema_by_guid(read: ConfluentRead) -> Response:
-    """R16."""
+    """Answers `GET /schemas/guids/{guid}`: the schema without its id."""
     found = next(read.view.readable(read.view.view.schemas.by_guid(_guid(read))), None)
     if found is None:
         raise schema_not_found(read.parts["guid"])
@@ -52,7 +52,7 @@ def read_schema_by_guid(read: ConfluentRead) -> Response:
 
 
 def list_ids_of_guid(read: ConfluentRead) -> Response:
-    """R16."""
+    """Answers `GET /schemas/guids/{guid}/ids`: the id of the schema in each context that has it."""
     guid = _guid(read)
     rows = [
         *read.view.readable(read.view.view.schemas.by_guid(guid)),

@@ -337,7 +337,8 @@ def find_route(raw_path: str) -> FoundRoute:
 def groups_of_path(raw_path: str, context_ids: ContextIds) -> tuple[str, ...]:
     """The xids of the Groups of which one stands for the context that a path names, by itself or with its subject.
 
-    None for a path that names no context, such as that of a schema by its id. raw_path: with `BASE`.
+    Empty for a path that names no context, such as that of a schema by its id, or that is unknown. raw_path: with
+    `BASE`.
     """
     try:
         _, parts, context = find_route(raw_path.removeprefix(BASE))

@@ -43,8 +43,9 @@ from annals.domain.decisions.checks.document_checks import CheckResult, CheckRes
 from annals.domain.decisions.confluent.lookup import Candidate, find_version
 from annals.domain.decisions.confluent.register import refused_schema
 from annals.domain.values import xid as xids
+from annals.domain.values.batched import batched
 from annals.domain.values.json_text import loads_trusted
-from annals.projections.entities.filters.selection import split_batches
+from annals.projections.entities.filters.selection import BATCH_MEMBERS
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import View
 
@@ -86,7 +87,7 @@ class ConfluentView:
 
     def prefetch_all(self, subjects: Iterable[Subject]) -> None:
         """Reads in a few queries what look-ups about some subjects ask for, their versions included."""
-        for batch in split_batches(one for one in subjects if one.is_registrable):
+        for batch in batched((one for one in subjects if one.is_registrable), BATCH_MEMBERS):
             xid_lists = (candidate_xids(subject, self.context_ids) for subject in batch)
             self._find.prefetch([*dict.fromkeys(chain([xids.REGISTRY], *xid_lists))])
             self.registry.prefetch(batch)
@@ -280,7 +281,7 @@ class ConfluentView:
 
     def schema_objects(self, versions: Iterable[SchemaVersion], *, is_full: bool) -> Iterator[dict[str, Any]]:
         """`schema_object` of many versions; what they show is read in batches."""
-        for batch in split_batches(versions):
+        for batch in batched(versions, BATCH_MEMBERS):
             documents = self.view.small_documents({version.document for version in batch})
             rows = self._rows(batch) if is_full else {}
             for version in batch:

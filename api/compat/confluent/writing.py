@@ -1,4 +1,4 @@
-"""Writes of Confluent's API: rows R4, R6, R10, R19 to R21 of the table of paths. Each is one command."""
+"""Writes of Confluent's API, each one command. Which path each has is in the table `ROUTES` in `routes.py`."""
 
 from __future__ import annotations
 
@@ -130,7 +130,9 @@ Write = Callable[[ConfluentWriter, ConfluentWrite], Awaitable[Response]]
 
 
 async def register_schema(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R6. A schema is looked for, and checked, in a thread before the writer gets it.
+    """Answers `POST /subjects/{subject}/versions`: the version with the schema, which may be there already.
+
+    A schema is looked for, and checked, in a thread before the writer gets it.
 
     An Avro schema for a subject that seems to be new is neither: handing it to a thread costs more than the check.
     """
@@ -143,12 +145,12 @@ async def register_schema(writer: ConfluentWriter, write: ConfluentWrite) -> Res
 
 
 async def delete_subject(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R4."""
+    """Answers `DELETE /subjects/{subject}`: the numbers of the deleted versions."""
     return await writer.answer(write, lambda read: _deletion(read, None), _as_read)
 
 
 async def delete_version(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R10."""
+    """Answers `DELETE /subjects/{subject}/versions/{version}`: the number of the deleted version."""
 
     def prepare(read: ConfluentRead) -> Prepared:
         return _deletion(read, parse_version(read.parts["version"]))
@@ -157,7 +159,7 @@ async def delete_version(writer: ConfluentWriter, write: ConfluentWrite) -> Resp
 
 
 async def write_config(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R19: the config after the change, with its level as `compatibility`."""
+    """Answers `PUT /config` and `PUT /config/{subject}`: the new config, with its level as `compatibility`."""
 
     def prepare(read: ConfluentRead) -> Prepared:
         check_config(read.body)
@@ -174,7 +176,7 @@ async def write_config(writer: ConfluentWriter, write: ConfluentWrite) -> Respon
 
 
 async def delete_config(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R19: the config before the change."""
+    """Answers `DELETE /config` and `DELETE /config/{subject}`: the config before the change."""
 
     def prepare(read: ConfluentRead) -> Prepared:
         config = read.view.registry.settings(read.scope).config
@@ -186,7 +188,7 @@ async def delete_config(writer: ConfluentWriter, write: ConfluentWrite) -> Respo
 
 
 async def write_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R20."""
+    """Answers `PUT /mode` and `PUT /mode/{subject}`: the mode of the request."""
 
     def prepare(read: ConfluentRead) -> Prepared:
         if "mode" not in read.body:
@@ -199,7 +201,7 @@ async def write_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Response
 
 
 async def delete_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R20: the mode before the change."""
+    """Answers `DELETE /mode` and `DELETE /mode/{subject}`: the mode before the change."""
 
     def prepare(read: ConfluentRead) -> Prepared:
         settings = read.view.registry.settings
@@ -210,7 +212,7 @@ async def delete_mode(writer: ConfluentWriter, write: ConfluentWrite) -> Respons
 
 
 async def delete_context(writer: ConfluentWriter, write: ConfluentWrite) -> Response:
-    """R21."""
+    """Answers `DELETE /contexts/{context}`, without a body."""
 
     def prepare(read: ConfluentRead) -> Prepared | Response:
         context = read.context or ""
@@ -332,8 +334,11 @@ def _as_read(answer: Any) -> Any:
 
 
 def _answer_text(read: ConfluentRead, schema: SchemaRequest, version: SchemaVersion) -> str:
-    """The text in the answer of R6. A Protobuf schema is answered as it was sent: Confluent's Python client keeps the
-    answer, and reads it again as the descriptor that it has sent."""
+    """The text in the answer to a registration.
+
+    A Protobuf schema is answered as it was sent: Confluent's Python client keeps the answer, and reads it again as the
+    descriptor that it has sent.
+    """
     is_protobuf = schema.type == PROTOBUF and schema.text and not read.format
     return schema.text if is_protobuf else read.view.text(version, read.format)
 

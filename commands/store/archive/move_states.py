@@ -80,17 +80,15 @@ def move_archive(store: Store, place: str) -> None:
         sql.insert(transaction.connection, tables.store, [(ARCHIVE, place)], _SET_PLACE)
 
 
-def archive_states(
-    store: Store, until: int, progress: ProgressCallback = lambda reached, last: None, batch: int = BATCH
-) -> int:
+def archive_states(store: Store, until: int, progress: ProgressCallback = lambda reached, last: None) -> int:
     """Removes the states from the database that the archive has, up to a position; returns their number.
 
     Begins at the first position, because an event that was the last one of its stream before may be an old one by now.
     Raises: ArchiveChanged when the archive does not reach the position.
     """
     count = 0
-    for after in range(0, until, batch):
-        last = min(after + batch, until)
+    for after in range(0, until, BATCH):
+        last = min(after + BATCH, until)
         with store.writing() as transaction:
             if _archive_end(transaction.connection) < until:
                 raise ArchiveChanged("the archive no longer reaches the position")
@@ -99,7 +97,7 @@ def archive_states(
     return count
 
 
-def restore_states(store: Store, progress: ProgressCallback = lambda reached, last: None, batch: int = BATCH) -> int:
+def restore_states(store: Store, progress: ProgressCallback = lambda reached, last: None) -> int:
     """Copies all states back into the database, and forgets the archive; returns the number of states.
 
     Raises: ArchiveUnavailable; then the states so far are in both places, and another run continues.
@@ -107,8 +105,8 @@ def restore_states(store: Store, progress: ProgressCallback = lambda reached, la
     with store.engine.begin() as connection:
         until = _archive_end(connection)
     count = 0
-    for after in range(0, until, batch):
-        last = min(after + batch, until)
+    for after in range(0, until, BATCH):
+        last = min(after + BATCH, until)
         # Before taking the lock: reading a remote file may take seconds, and what the archive has does not change.
         with store.engine.begin() as connection:
             states = _archived_states(connection, after, last)

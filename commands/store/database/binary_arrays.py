@@ -12,6 +12,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakSet
 
+from sqlalchemy import Table
+
 if TYPE_CHECKING:
     import psycopg  # takes long, and a SQLite store does not need it
 
@@ -89,6 +91,12 @@ ARRAY_TYPES: Final[dict[type, ArrayType]] = {
     float: ArrayType(701, 1022, _Doubles, _encode_doubles),
     bool: ArrayType(16, 1000, _Booleans, _encode_booleans),
 }
+
+
+@lru_cache(maxsize=256)
+def column_types(table: Table) -> tuple[type, ...]:
+    """The Python types of a table's columns, for `encode_columns`."""
+    return tuple(column.type.python_type for column in table.columns)
 
 
 def encode_columns(rows: Sequence[Sequence[Any]], types: Sequence[type]) -> list[BinaryArray]:

@@ -78,7 +78,7 @@ def insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]
         return
     writes = combined_writes(connection)
     for batch in insert_batches(rows):
-        arrays = binary_arrays.encode_columns(batch, _column_types(table))
+        arrays = binary_arrays.encode_columns(batch, binary_arrays.column_types(table))
         if writes is not None and len(rows) <= MAX_COMBINED_ROWS:
             writes.add(statement, arrays)
         else:
@@ -161,11 +161,6 @@ def _insert_statement(table: Table, conflict: str, dialect: str) -> str:
         arrays = (column.type.compile(_POSTGRESQL_DIALECT).partition(" COLLATE")[0] for column in table.columns)
         source = f"SELECT * FROM unnest({', '.join(f'{PLACEHOLDER}::{array}[]' for array in arrays)})"
     return f'INSERT INTO "{table.name}" ({names}) {source} {conflict}'
-
-
-@lru_cache(maxsize=64)
-def _column_types(table: Table) -> tuple[type, ...]:
-    return tuple(column.type.python_type for column in table.columns)
 
 
 @lru_cache(maxsize=256)

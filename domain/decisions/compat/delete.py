@@ -1,6 +1,6 @@
 """Deletions through the legacy APIs, and the retained Versions that go with a Group or a definition.
 
-Rules LEG-210, LEG-213, LEG-707; rows S4, S6, S9, S12 and M4, M6, M9, M12.
+Rules LEG-210, LEG-213, LEG-707.
 """
 
 from __future__ import annotations

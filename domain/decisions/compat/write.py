@@ -44,7 +44,7 @@ def apply_legacy_write(changes: ChangeSet, command: WriteTree) -> None:
 
     Raises: Conflict, InvalidDefinition, NotFound; any Problem of a write.
     """
-    assert command.facade is not None, "an older API writes"
+    assert command.facade is not None, "a legacy API writes"
     check_id(xids.entity_id(command.xid))
     _check_case(changes, command.xid)
     if len(xids.segments(command.xid)) == 2:

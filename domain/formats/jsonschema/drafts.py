@@ -32,6 +32,8 @@ _DECLARED_FORMATS: Final = {
 _NAME: Final = re.compile(r"jsonschema/draft[-/](04|06|07|2019-09|2020-12)", re.IGNORECASE)
 #: The library with the better error messages is 200 times slower, so it explains documents up to this size in bytes.
 _MAX_EXPLAINED_BYTES: Final = 100_000
+#: The maximum length of the message of an error.
+_MAX_MESSAGE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +112,5 @@ def _explain_error(draft: JsonSchemaDraft, schema: Any) -> tuple[str | None, lis
     return (error.message, list(error.absolute_path)) if error else (None, None)
 
 
-def _truncate(text: str, max_length: int = 300) -> str:
-    return text if len(text) <= max_length else text[: max_length - 1] + "…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"

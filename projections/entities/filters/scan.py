@@ -13,11 +13,12 @@ from typing import Final
 
 from annals.domain.filters import EntityFilter, depth
 from annals.domain.values import xid as xids
+from annals.domain.values.batched import batched
 from annals.projections.entities import xref
 from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.by_index import COLUMNS
 from annals.projections.entities.filters.pages import CollectionMembers, PageKey
-from annals.projections.entities.filters.selection import FilterState, Selection, split_batches
+from annals.projections.entities.filters.selection import BATCH_MEMBERS, FilterState, Selection
 from annals.projections.entities.filters.sql import SqlFragment, among_types, and_
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.past_database import PastDatabase
@@ -75,7 +76,7 @@ class ScanSelection(Selection):
                 yield from self.rows(self.state.descend(row, self.base_url), types, *xids.subtree(row.xid))
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
-        for chunk in split_batches(keys):
+        for chunk in batched(keys, BATCH_MEMBERS):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, islice
-from typing import Final, TypeVar
+from itertools import chain, groupby
+from typing import Final
 
 from annals.domain.filters import Conjunction, EntityFilter, depth, is_above
 from annals.domain.values import xid as xids
+from annals.domain.values.batched import batched
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.by_document import matches
 from annals.projections.entities.filters.by_index import COLUMNS, FilterCompiler
@@ -28,8 +29,6 @@ from annals.projections.entities.filters.sql import (
 from annals.projections.entities.id_keys import id_key_bound, owner_expression, tree_key_expression, tree_key_of
 from annals.projections.entities.rows import EntityRow, stored_row
 from annals.projections.entities.visibility import EVERYTHING, Visibility
-
-T = TypeVar("T")
 
 #: The number of members of a collection whose nested entities are looked up together.
 BATCH_MEMBERS: Final = 200
@@ -153,7 +152,7 @@ class Selection:
         if not types:
             yield from members
             return
-        for chunk in split_batches(members):
+        for chunk in batched(members, BATCH_MEMBERS):
             states = [self.state.descend(row, self.base_url) for row in chunk]
             nested_rows = (
                 {} if all(state.is_unfiltered for state in states) else self._descendants_by_member(chunk, types)
@@ -166,7 +165,7 @@ class Selection:
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         """Rows by key, in the given order."""
-        for chunk in split_batches(keys):
+        for chunk in batched(keys, BATCH_MEMBERS):
             current_keys = [key for key in chunk if key not in self.overrides.images]
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             current_rows = {
@@ -260,10 +259,3 @@ class Selection:
             if owner in descendants:
                 descendants[owner].append(row)
         return descendants
-
-
-def split_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items in lists of at most BATCH_MEMBERS."""
-    iterator = iter(items)
-    while chunk := list(islice(iterator, BATCH_MEMBERS)):
-        yield chunk

@@ -33,15 +33,9 @@ _DELETED_SUBSCRIPTIONS: Final = (
     "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
     " (SELECT tree_key FROM head WHERE type = 'subscriptions' AND live)"
 )
-#: Tables with rows per subscription.
-_SUBSCRIPTION_TABLES: Final = (
-    "delivery_state",
-    "delivery_pending",
-    "delivery_deadletter",
-    "delivery_attempt",
-    "delivery_hour",
-    "delivery_wish",
-    "delivery_callback",
+#: Tables with rows per subscription, the leases last.
+_SUBSCRIPTION_TABLES: Final = tuple(
+    table.name for table in tables.METADATA.tables.values() if "subscription" in table.c
 )
 
 ColumnTypes = tuple[tuple[type, ...], ...]
@@ -148,13 +142,8 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     """Writes the updates of subscriptions that a process holds. Returns their ids."""
     ids = [update.id for update in updates]
     # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
-    lock = " FOR SHARE" if db.table_prefix == "" else ""
-    held_ids = {
-        row[0]
-        for row in db.all(
-            _HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + lock, (process, db.list_parameter(ids))
-        )
-    }
+    query = _HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + db.share_lock
+    held_ids = {row[0] for row in db.all(query, (process, db.list_parameter(ids)))}
     updates = [update for update in updates if update.id in held_ids]
     _upsert(
         db,
@@ -197,7 +186,7 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
 def delete_subscriptions(db: Database, ids: Iterable[str]) -> None:
     """Deletes all state of subscriptions that were deleted (SUB-504)."""
     id_list = list(ids)
-    for table in (*_SUBSCRIPTION_TABLES, "delivery_lease"):
+    for table in _SUBSCRIPTION_TABLES:
         db.run(f"DELETE FROM {table} WHERE {db.in_list('subscription')}", (db.list_parameter(id_list),))
 
 

@@ -55,6 +55,13 @@ def test_why_it_is_refused(annals: Annals, folder: Path, settings: None, secret:
     assert secret not in ended.err
 
 
+@pytest.mark.parametrize("options", ["", "--user ann"])
+def test_a_secret_that_is_no_text(annals: Annals, folder: Path, settings: None, options: str) -> None:
+    (folder / "secret").write_bytes(b"\xff\xfe")
+    ended = annals("auth", "check", "--secret-file", "secret", *options.split())
+    assert (ended.code, ended.err.splitlines()[-1]) == (2, "annals: secret is not UTF-8 text.")
+
+
 def test_a_server_that_reads_no_credential(annals: Annals) -> None:
     ended = annals("auth", "check", "--secret-file", "none")
     assert ended.code == 2 and "every caller is anonymous, with the role writer" in ended.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -173,6 +174,26 @@ def test_a_server_that_a_signal_stops_has_done_its_work(number: int, workers: st
         process.send_signal(number)
         errors = process.communicate(timeout=30)[1]
         assert (process.returncode, b"was ended by" in errors) == (ExitCode.DONE, False)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_requests_and_closes_the_store(folder: Path) -> None:
+    with running("serve", "--port", "0") as process:
+        assert process.stderr
+        lines = b""
+        while b"startup complete" not in lines:
+            lines += process.stderr.readline()
+        port = int(lines.split(b"Annals serves http://127.0.0.1:")[1].split(b" ")[0])
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            head = f"PUT /schemagroups/g HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-length: 9\r\n\r\n"
+            connection.sendall(head.encode() + b"{")
+            sleep(0.5)  # until the server waits for the rest
+            process.send_signal(signal.SIGINT)
+            while b"Waiting for connections" not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            errors = process.communicate(timeout=SOON)[1]
+        assert (process.returncode, b"Traceback" in errors) == (ExitCode.DONE, False), errors
+    assert [file.name for file in folder.glob("annals.db*")] == ["annals.db"]
 
 
 def _errors(process: Process) -> list[bytes]:

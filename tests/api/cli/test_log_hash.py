@@ -80,6 +80,8 @@ def test_the_first_difference_is_named(annals: Annals, copies: tuple[str, Path, 
 
 def test_an_unreachable_registry_is_reported(annals: Annals, copies: tuple[str, Path, str]) -> None:
     here, _, url = copies
+    unusable = annals("log", "hash", "--against", url, "--token", "tökén", "--database", here)
+    assert (unusable.code, unusable.err) == (2, "annals: the token has characters that a header cannot have.\n")
     for at, code, said in (
         (url, 1, "answers 401"),
         (f"{url}/nothing", 1, "answers 401"),

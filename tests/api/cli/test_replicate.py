@@ -122,6 +122,11 @@ def test_where_secrets_come_from(annals: Annals, url: str, tmp_path: Path, monke
     }
     for flag in ("--token", "--password"):
         assert annals("replicate", "add", "x", URL, flag, "seen", "--database", url).code == 2
+    (tmp_path / "token").write_bytes(b"\xff\xfe")
+    for file, name in ((tmp_path / "token", tmp_path / "token"), ("-", "standard input")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), "utf-8"))
+        refused = annals("replicate", "add", "x", URL, "--secret-file", file, "--database", url)
+        assert (refused.code, refused.err) == (2, f"annals: {name} is not UTF-8 text.\n")
 
 
 def values(url: str) -> dict[tuple[str, str], str | None]:

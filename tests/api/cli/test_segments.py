@@ -102,6 +102,27 @@ def test_a_folder_of_another_registry_is_refused(store: Registry, annals: Annals
     assert (verified.code, verified.err) == (3, "annals: 1 finding; each log needs a folder of its own.\n")
 
 
+@pytest.mark.parametrize("damage", ["truncated", "of something else", "missing"])
+def test_a_damaged_file_of_documents_is_named(store: Registry, annals: Annals, tmp_path: Path, damage: str) -> None:
+    annals("segments", "write", "--folder", "out")
+    with Registry(store.url) as registry:
+        record_interactions(registry, 4, start=12)
+    [file] = (tmp_path / "out" / "documents").iterdir()
+    match damage:
+        case "truncated":
+            file.write_bytes(file.read_bytes()[:-20])
+        case "missing":
+            file.unlink()
+        case _:
+            [log] = (tmp_path / "out" / "log").iterdir()
+            file.write_bytes(log.read_bytes())
+    ended = annals("segments", "write", "--folder", "out")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1), ended.err
+    assert ended.err.startswith(f"annals: out: a segment is damaged: documents/{file.name}")
+    assert ended.err.endswith("; annals segments verify says which.\n")
+    assert annals("segments", "verify", "--folder", "out").code == 3
+
+
 #: The arguments, the exit code, and the beginning of the line on stderr.
 MISUSES = {
     "no filesystem": (["write", "--folder", "gopher://host/out"], 2, "annals: this cannot be a folder of segments: "),

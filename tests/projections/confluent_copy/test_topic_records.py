@@ -61,13 +61,28 @@ def test_records(records: list[tuple[Any, Any]], left: Any, separator: str | Non
     assert (live, deleted, copy.config.get("compatibilityLevel"), copy.mode) == left
 
 
+def _schema_line(**members: str) -> str:
+    """A record of a schema. members: of its value, as JSON."""
+    value = {"version": "1", "id": "1", "schema": '"{}"', **members}
+    text = ",".join(f'"{name}":{member}' for name, member in value.items())
+    return f'{{"keytype":"SCHEMA","subject":"s"}}\t{{{text}}}'
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("{", "line 1: it has neither a tab between key and value, nor members key and value"),
         ("{}\t{}", "line 1: its key has no keytype"),
         ('{"keytype":"SCHEMA"}\t[]', "line 1: its value is no object"),
-        ('{"keytype":"SCHEMA","subject":"s"}\t{"version":1}', "has no valid 'id'"),
+        ('{"keytype":"SCHEMA","subject":"s"}\t{"version":1}', "has no 'id'"),
+        (_schema_line(version="1e400"), "is not valid: inf is no integer"),
+        (_schema_line(version="[1]"), 'line 1: the value of {"keytype": "SCHEMA", "subject": "s"} is not valid: int()'),
+        (_schema_line(references="[1]"), "is not valid: 'int' object is not subscriptable"),
+        (_schema_line(references='[{"name":"n","subject":"s","version":1e400}]'), "is not valid: inf is no integer"),
+        ('{"keytype":"DELETE_SUBJECT","subject":"s"}\t{"version":"1"}', 'line 1: {"version": "1"} has no version'),
+        ('{"keytype":"MODE","subject":"s"}\t{"mode":[1]}', "line 1: [1] is no mode"),
+        (f'{{"keytype":"SCHEMA"}}\t{"[" * 100_000}', "line 1: it is not JSON: maximum recursion depth"),
+        ("[" * 100_000, "line 1: it has neither"),
     ],
 )
 def test_records_of_something_else(line: str, message: str) -> None:

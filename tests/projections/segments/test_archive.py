@@ -246,11 +246,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch, stop: tuple[Any, str, bool, int]) 
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("archive_states", "restore_states"):
-        function = getattr(move_states, name)
-        defaults = list(function.__defaults__)
-        defaults[-1] = 10
-        monkeypatch.setattr(function, "__defaults__", tuple(defaults))
+    monkeypatch.setattr(move_states, "BATCH", 10)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -59,6 +59,6 @@ def reason_outcome(code: int) -> Outcome:
     return Outcome(result, f"mqtt:0x{code:02x}", name)
 
 
-def disconnected_outcome(code: str, message: str = "the connection was closed") -> Outcome:
+def disconnected_outcome(code: str) -> Outcome:
     """The outcome of messages in flight when the connection ended."""
-    return Outcome(DeliveryResult.RETRY, code, message)
+    return Outcome(DeliveryResult.RETRY, code, "the connection was closed")

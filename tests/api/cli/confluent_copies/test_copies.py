@@ -314,6 +314,20 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
+#: Options of copies; those of both verbs come first.
+COPY_OPTIONS = [
+    "--dry-run",
+    "--report out.jsonl",
+    "--context c",
+    "--subject-prefix x",
+    "--into c",
+    "--user u",
+    "--secret-file data.json",
+    "--ca data.json",
+    "--follow",
+    "--server http://127.0.0.1:1",
+]
+
 WRONG_USAGE = [
     (("import", "--from-confluent", "ftp://h"), "ftp://h is no URL of a schema registry"),
     (("import", "--from-confluent", "http://u:p@127.0.0.1"), "passwords do not belong into URLs"),
@@ -322,12 +336,49 @@ WRONG_USAGE = [
     (("import", "--from-confluent", "http://127.0.0.1:1", "--context", "a:b"), "--context: 'a:b' is no context"),
     (("import",), "name documents"),
     (("export", "--to-confluent", "http://127.0.0.1:8081", "--stated"), "--output and --stated belong to"),
+    *(
+        (("import", "data.json", *options.split()), f"{options.split()[0]}: only for copies")
+        for options in COPY_OPTIONS
+    ),
+    *((("import", *options.split()), f"{options.split()[0]}: only for copies") for options in COPY_OPTIONS),
+    *((("export", *options.split()), f"{options.split()[0]}: only for copies") for options in COPY_OPTIONS[:8]),
+    (("import", "data.json", "--dry-run", "--follow"), "--dry-run, --follow: only for copies of schemas; name their"),
+    (("import", "data.json", "--kafka", "h:1"), "--kafka: only for copies"),
+    (("import", "data.json", "--interval", "1"), "--interval: only for copies"),
+    (("export", "--asof", "3", "--subject-prefix", "x"), "--subject-prefix, --asof: only for copies"),
+    (("export", "--new-ids"), "--new-ids: only for copies of schemas; name their target with --to-confluent."),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG_USAGE)
 def test_wrong_usage(annals: Annals, folder: Path, arguments: tuple[str, ...], message: str) -> None:
     # CSR-1009
+    (folder / "data.json").write_text("{}")
     ended = annals(*arguments)
     assert ended.code == 2 and message in ended.err, ended.err
-    assert not list(folder.glob("*.db"))
+    assert [file.name for file in folder.iterdir()] == ["data.json"]
+
+
+#: Arguments, and the files of the folder that they would overwrite.
+OVERWRITING = [
+    ("import --from-schemas-dump dump.jsonl --report dump.jsonl", "an input"),
+    ("import --from-schemas-dump dump.jsonl --report link", "an input"),
+    ("import --from-confluent http://127.0.0.1:1 --secret-file dump.jsonl --report ./dump.jsonl", "an input"),
+    ("import --from-schemas-dump dump.jsonl --report s.db --database sqlite:///s.db", "the store"),
+    ("import --from-schemas-dump dump.jsonl --report new.db --database sqlite:///new.db", "the store"),
+    ("import --from-schemas-dump dump.jsonl --report s.db-wal --database sqlite:///s.db", "the store"),
+    ("export --database sqlite:///s.db -o s.db", "the store"),
+    ("export --database sqlite:///s.db -o s.db-shm", "the store"),
+    ("export --to-confluent http://127.0.0.1:1 --database sqlite:///s.db --report s.db", "the store"),
+]
+
+
+@pytest.mark.parametrize(("words", "contents"), OVERWRITING)
+def test_no_file_that_a_copy_reads_is_overwritten(annals: Annals, folder: Path, words: str, contents: str) -> None:
+    (folder / "dump.jsonl").write_text('{"key": {"keytype": "NOOP", "magic": 0}, "value": null}\n')
+    (folder / "link").symlink_to("dump.jsonl")
+    assert annals("import", "--from-schemas-dump", "dump.jsonl", "--database", "sqlite:///s.db").code == 0
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    ended = annals(*words.split())
+    assert (ended.code, f" is {contents}, which the output would replace" in ended.err) == (2, True), ended.err
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

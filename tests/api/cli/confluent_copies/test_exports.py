@@ -65,6 +65,21 @@ def test_new_ids(annals: Annals, folder: Path, own: str) -> None:
     assert [one.id for one in (*orders, *found[Subject(".", "users")].versions)] == [2, 3, 4]
 
 
+@pytest.mark.parametrize("place", ["POST /subjects/orders", "POST /subjects/orders/versions", "GET /contexts/:.:/"])
+@pytest.mark.parametrize("options", ["", "--new-ids"])
+def test_answers_of_something_else(annals: Annals, folder: Path, own: str, place: str, options: str) -> None:
+    def strange(request: GatewayRequest) -> GatewayResponse | None:
+        is_strange = f"{request.method} {request.path}".startswith(place)
+        return GatewayResponse(200, [1, 2]) if is_strange else None
+
+    with (
+        serving_confluent(sqlite(folder, "other"), folder / "other") as other,
+        gateway(other, strange) as target,
+    ):
+        ended = annals("export", "--to-confluent", target.url, "--database", own, *options.split())
+    assert ended.code in (0, 1) and ended.err.count("\n") == (1 if ended.code else 0), ended.err
+
+
 def test_the_past(annals: Annals, folder: Path, own: str) -> None:
     then = datetime.now(UTC).isoformat()
     with serving_confluent(own, folder / "own") as url, httpx.Client(base_url=url) as client:

@@ -6,18 +6,22 @@ Each is a registry behind a gateway, which answers some requests itself, or remo
 from __future__ import annotations
 
 import json
+import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, NamedTuple
 
 import httpx
 import pytest
 
+from annals.api.cli.outcome import ExitCode
 from annals.domain.confluent.subjects import Subject
 from annals.projections.confluent_copy import rest_api
 from annals.projections.confluent_copy.import_run import ImportRun
@@ -29,8 +33,11 @@ from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.cli.confluent_copies.test_copies import report, sqlite
 from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
+from tests.support.forks import Fork
 from tests.support.gateways import Answer, Change, GatewayRequest, GatewayResponse, Ignored, gateway
+from tests.support.polling import until
 from tests.support.schema_sets import contents, done, fill, register
+from tests.support.serving import environment
 
 NOT_FOUND: Final = GatewayResponse(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 NOT_ALLOWED: Final = GatewayResponse(405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"})
@@ -215,10 +222,11 @@ ANSWERS: Final = [
     (NOT_FOUND, "GET /subjects answers 404"),
     (GatewayResponse(401, {"error_code": 401, "message": "who is it?"}), "GET /contexts answers 401: who is it?"),
     (GatewayResponse(200, "<html>"), "its answer is not that of a schema registry"),
+    (GatewayResponse(200, [1, 2]), "GET /contexts: its answer is not that of a schema registry"),
 ]
 
 
-@pytest.mark.parametrize(("told", "message"), ANSWERS, ids=[message for _, message in ANSWERS])
+@pytest.mark.parametrize(("told", "message"), ANSWERS, ids=range(len(ANSWERS)))
 def test_what_is_no_registry(
     annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch, filled: str, told: GatewayResponse, message: str
 ) -> None:
@@ -226,6 +234,153 @@ def test_what_is_no_registry(
     with gateway(filled, lambda request: told) as source:
         ended = annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second"))
     assert ended.code not in (0, 2) and message in ended.err
+
+
+#: What a version is at the source, each of which no reader may take for a defect of its own.
+WRONG_VERSIONS: Final = {
+    "a list": lambda body: [1, 2],
+    "a version without an end": lambda body: {**body, "version": 1e400},
+    "an id without an end": lambda body: {**body, "id": 1e400},
+    "references that are none": lambda body: {**body, "references": [1]},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_VERSIONS.values(), ids=WRONG_VERSIONS)
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_version_that_is_none_is_reported(
+    annals: Annals, folder: Path, filled: str, wrong: Callable[[Any], Any], is_listed: bool
+) -> None:
+    def change(request: GatewayRequest, body: Any) -> Any:
+        if request.path == "/schemas":
+            return [wrong(one) for one in body] if is_listed else {}
+        return wrong(body) if "/versions/" in request.path else body
+
+    with gateway(filled, change=change) as source:
+        ended = annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second"))
+    assert (ended.code, ended.err.count("\n")) == (1, 1) and "a part was not copied" in ended.err, ended.err
+
+
+def test_an_answer_that_is_nested_too_deeply(annals: Annals, folder: Path) -> None:
+    with closing(_server(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n" + b"[" * 100_000)) as source:
+        ended = annals("import", "--from-confluent", _url(source), "--database", sqlite(folder, "second"))
+        compared = annals("log", "hash", "--against", _url(source), "--database", sqlite(folder, "second"))
+    assert ended.code == 3 and "its answer is not that of a schema registry" in ended.err, ended.err
+    assert compared.code == 1 and "this is not the answer of a registry with hashes" in compared.err, compared.err
+
+
+def _server(answer: bytes | None) -> socket.socket:
+    """A server that gives each request this answer. None: it accepts connections and does not answer."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError), ExitStack() as connections:  # until it is closed
+            while True:
+                connection = connections.enter_context(listening.accept()[0])
+                if answer is not None:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+
+    Thread(target=serve, daemon=True).start()
+    return listening
+
+
+def _url(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_copy_that_follows_a_source_without_answers_ends_by_the_second_signal(folder: Path, number: int) -> None:
+    with closing(_server(None)) as source, _following(folder, _url(source)) as process:
+        time.sleep(3)  # until it waits for an answer
+        process.send_signal(number)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(15) == (-number if number == signal.SIGTERM else ExitCode.INTERRUPTED)
+
+
+def test_a_copy_that_follows_a_source_that_is_away_ends_by_a_signal(folder: Path) -> None:
+    """CSR-1011: the first signal ends it with 0, also in the first round, and while it waits to ask once more."""
+    busy = GatewayResponse(503, None, {"retry-after": "60"})
+    with gateway("http://127.0.0.1:9", lambda request: busy) as source, _following(folder, source.url) as process:
+        until(lambda: source.requests)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == ExitCode.DONE, (folder / "err").read_text()
+
+
+def test_what_was_refused_counts_although_the_source_is_away_at_the_end(
+    annals: Annals, folder: Path, filled: str
+) -> None:
+    is_away = False
+
+    def answer(request: GatewayRequest) -> GatewayResponse | None:
+        if is_away:
+            return NOT_FOUND
+        return GatewayResponse(401, None) if request.path == "/mode/Sub1" else None
+
+    options = ("--report", "report.jsonl")
+    with gateway(filled, answer) as source, _following(folder, source.url, *options) as process:
+        until(lambda: "failed" in (folder / "out").read_text())
+        is_away = True
+        until(lambda: "answers 404" in (folder / "err").read_text())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == ExitCode.REFUSED
+    assert "report.jsonl says which one and why" in (folder / "err").read_text()
+    assert report(folder / "report.jsonl")[-1]["counts"]["failed"] == 1
+
+
+@contextmanager
+def _following(folder: Path, url: str, *options: str) -> Iterator[Fork]:
+    """A process that copies from a URL again and again."""
+    for name in ("out", "err"):
+        (folder / name).touch()
+    arguments = ["import", "--from-confluent", url, "--database", sqlite(folder, "second"), "--follow", *options]
+    settings = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
+    process = Fork([*arguments, "--interval", "0.1"], folder, settings, folder / "out", folder / "err")
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            process.wait(30)
+
+
+# --- credentials and certificates ------------------------------------------------------------------------------------
+
+#: Options, the contents of `secret`, the settings, and what is said; each before a request is sent.
+UNUSABLE: Final = [
+    ("--secret-file secret", b"\xff\xfe", {}, "secret is not UTF-8 text."),
+    ("--secret-file secret --user ann", b"\xff\xfe", {}, "secret is not UTF-8 text."),
+    ("--secret-file secret", "pässwort".encode(), {}, "the token has characters that a header cannot have."),
+    ("--secret-file secret", b"a\nb", {}, "the token has characters that a header cannot have."),
+    ("--server http://127.0.0.1:1", b"", {"ANNALS_TOKEN": "tökén"}, "the token has characters that a header cannot"),
+    ("--ca secret", b"no certificate", {}, "--ca: secret is not a PEM file with certificates: "),
+]
+
+
+@pytest.mark.parametrize(("options", "secret", "settings", "message"), UNUSABLE)
+def test_credentials_and_certificates_that_are_none(
+    annals: Annals,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    secret: bytes,
+    settings: dict[str, str],
+    message: str,
+) -> None:
+    # CSR-1009
+    (folder / "secret").write_bytes(secret)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    verbs = [["import", "--from-confluent", "https://127.0.0.1:1"]]
+    if "--server" not in options:
+        assert annals("import", "--from-schemas-dump", "/dev/null", "--database", sqlite(folder, "own")).code == 0
+        verbs.append(["export", "--database", sqlite(folder, "own"), "--to-confluent", "https://127.0.0.1:1"])
+    for verb in verbs:
+        ended = annals(*verb, *options.split())
+        assert (ended.code, ended.err.count("\n")) == (ExitCode.USAGE, 1) and message in ended.err, ended.err
 
 
 def test_a_subject_that_cannot_be_read_is_reported_and_stays(
