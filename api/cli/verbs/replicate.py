@@ -25,8 +25,7 @@ from annals.api.cli.options import (
 )
 from annals.api.cli.outcome import InvalidInput, UsageError
 from annals.api.cli.secret_files import read_secret_file, read_secret_input
-from annals.api.cli.tables import Column, print_json, printable_text
-from annals.api.cli.tables import print_rows
+from annals.api.cli.tables import Column, print_json, print_rows, printable_text
 from annals.domain.replication.link import COLLECTION
 from annals.domain.values.json_text import InvalidJson, dumps, loads
 
