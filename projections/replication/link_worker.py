@@ -97,7 +97,7 @@ class LinkWorkerContext:
         has_arrived = self.event_received.wait(seconds)
         if has_arrived:
             self.stopping.wait(max(0.0, fetched_at + MIN_FETCH_SECONDS - time.monotonic()))
-        self.event_received.clear()
+            self.event_received.clear()  # only here: an event may arrive at the end of the wait
         return has_arrived
 
 

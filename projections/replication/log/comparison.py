@@ -20,7 +20,7 @@ from annals.projections.replication.remote.remote_client import RemoteClient, Re
 
 _HEAD_PATH: Final = "/-/log/head"
 #: The status of a registry that does not know the requested position.
-_UNKNOWN_POSITION: Final = 400
+UNKNOWN_POSITION: Final = 400
 #: A state hash in hex.
 _STATE: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -43,7 +43,7 @@ def remote_snapshot(remote: RemoteClient, position: int | None = None) -> Remote
     try:
         return _fetch_snapshot(remote, {"asof": str(position)})
     except RemoteError as error:
-        if error.status != _UNKNOWN_POSITION:
+        if error.status != UNKNOWN_POSITION:
             raise
         return _fetch_snapshot(remote, {})
 
@@ -80,25 +80,38 @@ class ComparedHashes(NamedTuple):
     there: str
 
 
-def scope_hashes(link: Link, view: View, remote: RemoteClient, snapshot: RemoteSnapshot) -> ComparedHashes:
+def scope_hashes(
+    link: Link, view: View, position: int, remote: RemoteClient, snapshot: RemoteSnapshot
+) -> ComparedHashes:
     """The state hashes of two whole registries; of some Groups, the hash of their hashes. Raises: RemoteError.
 
-    Cost: of some Groups, a request for each.
+    position: in this registry's log. Cost: of some Groups, a request for each.
     """
-    head = view.log.head()
+    here, there = local_scope_hash(link, view, position), snapshot.state
+    if not link.scope.is_whole:
+        roots = scope_roots(link, view.as_of(position))
+        there = _joined_hash([_remote_hash(remote, root, snapshot.position) for root in roots])
+    return ComparedHashes(snapshot.position, here, there)
+
+
+def local_scope_hash(link: Link, view: View, position: int) -> str:
+    """The hash of a link's scope in this registry as of a log position, in hex; see `scope_hashes`."""
     if link.scope.is_whole:
-        return ComparedHashes(snapshot.position, head.state.hex(), snapshot.state)
-    hashes = view.tree_hashes(head.last)
-    roots = scope_roots(link, view)
-    here = [_local_hash(hashes, root) for root in roots]
-    there = [str(_remote_source(remote, root, snapshot.position)({})["hash"]) for root in roots]
-    return ComparedHashes(snapshot.position, _joined_hash(here), _joined_hash(there))
+        return view.log.interaction_at(position).state.hex()
+    hashes = view.tree_hashes(position)
+    return _joined_hash([_local_hash(hashes, root) for root in scope_roots(link, view.as_of(position))])
 
 
 def _local_hash(hashes: TreeHashes, root: str) -> str:
     """The hash of an entity with all below it; empty if there is nothing."""
     parts = hashes.split_evenly(key_range_of(root), 1)
     return str(part_members(parts[0])["hash"]) if parts else ""
+
+
+def _remote_hash(remote: RemoteClient, root: str, position: int) -> str:
+    """The same in the other registry. Raises: RemoteError."""
+    part = _remote_source(remote, root, position)({})
+    return str(part["hash"]) if part["count"] else ""
 
 
 def _joined_hash(hashes: Sequence[str]) -> str:

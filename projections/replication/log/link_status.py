@@ -10,8 +10,11 @@ from typing import Any, Final
 
 from annals.domain.errors.http_errors import Diverged, InvalidLink
 from annals.domain.replication.link import LOG, Link
+from annals.projections.audit.hash_comparison import HashDifference
+from annals.projections.entities.view import View
 from annals.projections.replication.cycles import check_cycle
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.advanced_cursor import imported_snapshot
 from annals.projections.replication.log.comparison import (
     RemoteSnapshot,
     find_differences,
@@ -19,6 +22,7 @@ from annals.projections.replication.log.comparison import (
     scope_hashes,
 )
 from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.log.log_lines import BrokenFeed
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
 EQUAL: Final = "equal"
@@ -56,7 +60,7 @@ class LinkStatusRecorder:
     def note_caught_up(self, ingester: LogIngester) -> None:
         """Records that the import has reached the end that `note_head` saw. Compares the registries when it is time.
 
-        Raises: RemoteError, InvalidLink if the link has become part of a cycle.
+        Raises: RemoteError, BrokenFeed, InvalidLink if the link has become part of a cycle.
         """
         if self._context.stopping.is_set():
             return
@@ -86,7 +90,7 @@ def record_status(link: Link, context: LinkWorkerContext, remote: RemoteClient) 
         check_cycle(link, context, remote)
         yield LinkStatusRecorder(link, context, remote)
     except Diverged:
-        with suppress(RemoteError):
+        with suppress(RemoteError, BrokenFeed):
             compare_registries(link, context, remote)
         raise
 
@@ -94,29 +98,48 @@ def record_status(link: Link, context: LinkWorkerContext, remote: RemoteClient) 
 def compare_registries(
     link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None, *, counts: bool = False
 ) -> str:
-    """Compares both registries at the cursor, records the verdict and returns it.
+    """Compares both registries after what is imported, records the verdict and returns it.
 
     remote: an open client for the other registry, if there is one. counts: also records how many entities differ, up to
     MAX_COUNTED, and the hashes of both; otherwise only the first difference is found, in few requests.
     The verdict is not recorded if this registry was compared or repaired in a later state in the meantime.
-    Raises: RemoteError, InvalidLink for a link that does not follow a log over HTTP.
+    Raises: RemoteError, BrokenFeed, InvalidLink for a link that does not follow a log over HTTP.
     """
     check_comparable(link)
     if remote is None:
         with closing(context.connect(link)) as opened:
             return compare_registries(link, context, opened, counts=counts)
+    cursor = context.states.read(link.id).cursor  # before the view, which so has everything up to the cursor
     with context.readers.background_view() as view:
-        snapshot = remote_snapshot(remote, context.states.read(link.id).cursor)
-        compared_at = comparison_fact(view.log.head().last, snapshot.position, counts)
-        found = find_differences(link, view, remote, snapshot)
-        first_difference = next(found, None)
+        position = view.log.head().last
+        snapshot, first_difference, found = _search_differences(link, view, remote, cursor)
         others = sum(1 for _ in islice(found, MAX_COUNTED - 1)) if counts else 0
-        compared = scope_hashes(link, view, remote, snapshot)._asdict() if counts or link.scope.is_whole else None
+        has_hashes = counts or link.scope.is_whole
+        compared = scope_hashes(link, view, position, remote, snapshot)._asdict() if has_hashes else None
+    compared_at = comparison_fact(position, snapshot.position, counts)
     verdict, difference_fact = (DIFFERS, first_difference._asdict()) if first_difference else (EQUAL, None)
     differences = 0 if first_difference is None else 1 + others if counts else None
     facts = {"verdict": verdict, "difference": difference_fact, "differences": differences, "compared": compared}
-    context.states.update_by(link.id, lambda status: _facts_to_record(status, compared_at, facts))
+    context.states.update_by(link.id, lambda status: facts_to_record(status, compared_at, facts))
     return verdict
+
+
+def _search_differences(
+    link: Link, view: View, remote: RemoteClient, cursor: int | None
+) -> tuple[RemoteSnapshot, HashDifference | None, Iterator[HashDifference]]:
+    """The compared snapshot of the other registry, the first difference, and an iterator of the others.
+
+    More than the cursor says may be imported. Finding that out takes a request, so it is done only after a difference.
+    """
+    snapshot = remote_snapshot(remote, cursor)
+    found = find_differences(link, view, remote, snapshot)
+    first_difference = next(found, None)
+    if first_difference is not None:
+        advanced = imported_snapshot(link, view.log, remote, cursor, stops_at_missing=True)
+        if advanced.position != snapshot.position:
+            snapshot, found = advanced, find_differences(link, view, remote, advanced)
+            first_difference = next(found, None)
+    return snapshot, first_difference, found
 
 
 def comparison_fact(here: int, there: int, is_counted: bool) -> dict[str, Any]:
@@ -124,7 +147,7 @@ def comparison_fact(here: int, there: int, is_counted: bool) -> dict[str, Any]:
     return {"here": here, "there": there, "counted": is_counted}
 
 
-def _facts_to_record(
+def facts_to_record(
     status: Mapping[str, Any], compared_at: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The facts of a comparison; none of an outdated one, and only its time if the same was compared and counted."""

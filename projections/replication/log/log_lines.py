@@ -5,7 +5,8 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import parse_qs, urlsplit
 
 from annals.commands.store.clock import parse_time
 from annals.commands.store.mapper import EventMapper, UnreadableEvent
@@ -13,6 +14,7 @@ from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_checks import check_event, check_interaction
 from annals.domain.replication.foreign_interaction import MAX_INTERACTION_BYTES, ForeignInteraction
 from annals.domain.values.json_text import InvalidJson, loads_trusted
+from annals.projections.replication.remote.remote_client import RemoteError
 
 #: The media type of the lines.
 NDJSON: Final = "application/x-ndjson"
@@ -23,6 +25,14 @@ _UNREADABLE: Final = (InvalidJson, ValueError, KeyError, TypeError, AttributeErr
 
 class BrokenFeed(Exception):
     """Lines that do not form whole interactions, because some are missing or damaged."""
+
+
+class FeedEvent(NamedTuple):
+    """An event of a feed without its content. xregcorrelationid, last: id and last position of its interaction."""
+
+    xregcorrelationid: str
+    last: int
+    stream: str
 
 
 class LogLineParser:
@@ -103,13 +113,16 @@ def parse_interactions(
         raise BrokenFeed("the feed ends within an interaction")
 
 
-def parse_ends(lines: Iterable[bytes | None]) -> Iterator[tuple[str, int]]:
-    """The correlation id and last position of each interaction of a feed. Raises: BrokenFeed."""
+def parse_feed_events(lines: Iterable[bytes | None]) -> Iterator[FeedEvent]:
+    """The events of a feed without their contents. Raises: BrokenFeed."""
+    id, last = "", cast(Any, None)
     for line in filter(None, lines):
         try:
             members = loads_trusted(line)
-            if "position" not in members and "document" not in members:
-                yield str(members["xregcorrelationid"]), int(members["last"])
+            if "position" in members:
+                yield FeedEvent(id, int(last), str(members["stream"]))
+            elif "document" not in members:
+                id, last = str(members["xregcorrelationid"]), int(members["last"])
         except _UNREADABLE as error:
             raise _unreadable_line(error) from error
 
@@ -129,6 +142,14 @@ def parse_first_event(lines: Iterable[bytes | None]) -> tuple[EntityEvent, dict[
         except _UNREADABLE as error:
             raise _unreadable_line(error) from error
     raise BrokenFeed("the feed has no event where there is one")
+
+
+def parse_next_position(next_url: str) -> int:
+    """The position after which the next page begins. next_url: as an answer names it. Raises: RemoteError."""
+    (text, *_) = parse_qs(urlsplit(next_url).query).get("after", [""])
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise RemoteError("GET /-/log answers without a link to its next page, so nothing is known about its end")
+    return int(text)
 
 
 def _unreadable_line(error: Exception) -> BrokenFeed:

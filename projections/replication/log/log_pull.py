@@ -6,16 +6,15 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final, TypeVar
-from urllib.parse import parse_qs, urlsplit
 
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
-from annals.projections.replication.log.log_lines import NDJSON, LogLineParser, parse_interactions
+from annals.projections.replication.log.log_lines import NDJSON, LogLineParser, parse_interactions, parse_next_position
 from annals.projections.replication.log.widened_scope import fetch_widened_scope
-from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from annals.projections.replication.remote.remote_client import RemoteClient
 
 #: Seconds after which a stream ends at the next data, so that both registries are compared again; and seconds between
 #: checks for the end of the other log.
@@ -63,19 +62,11 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
     """
     cursor = ingester.cursor
     with remote.stream("/-/log", NDJSON, _log_query(ingester)) as answer:
-        next_position = _next_position(answer.next_url)
+        next_position = parse_next_position(answer.next_url)
         interactions = parse_interactions(answer.lines, context.max_interaction_bytes)
         ingester.ingest(_until_stopping(context, interactions))
     if ingester.cursor == cursor and not context.stopping.is_set():
         ingester.cursor = max(cursor, next_position)
-
-
-def _next_position(next_url: str) -> int:
-    """The position after which the next page begins. Raises: RemoteError."""
-    (text, *_) = parse_qs(urlsplit(next_url).query).get("after", [""])
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise RemoteError("GET /-/log answers without a link to its next page, so nothing is known about its end")
-    return int(text)
 
 
 def follow_stream(

@@ -15,15 +15,21 @@ from annals.domain.values import xid as xids
 from annals.projections.audit.hash_comparison import HashDifference
 from annals.projections.entities.view import View
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.advanced_cursor import imported_snapshot
 from annals.projections.replication.log.comparison import (
-    ComparedHashes,
     RemoteSnapshot,
     find_differences,
-    remote_snapshot,
+    local_scope_hash,
     scope_hashes,
 )
 from annals.projections.replication.log.ingest import READ_STATE_KEY, read_state
-from annals.projections.replication.log.link_status import COMPARED_AT_KEY, EQUAL, check_comparable, comparison_fact
+from annals.projections.replication.log.link_status import (
+    DIFFERS,
+    EQUAL,
+    check_comparable,
+    comparison_fact,
+    facts_to_record,
+)
 from annals.projections.replication.log.log_lines import NDJSON, parse_first_event
 from annals.projections.replication.remote.json_answers import position_of, request_json
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
@@ -36,6 +42,15 @@ _NOT_FOUND: Final = 404
 DifferenceCheck = Callable[[View, Sequence[HashDifference]], None]
 
 
+class AppliedDifferences(NamedTuple):
+    """Differences that were recorded. snapshot: of the other registry. before, after: the ends of this one's log."""
+
+    snapshot: RemoteSnapshot
+    entities: int
+    before: int
+    after: int
+
+
 class _LastEvent(NamedTuple):
     """The last event of a stream of the other registry, with the documents that it refers to."""
 
@@ -46,66 +61,64 @@ class _LastEvent(NamedTuple):
 def repair(link: Link, context: LinkWorkerContext) -> int:
     """Records all differences as one interaction of this registry and resumes the link. Returns their number.
 
-    The status then has the number, and the hashes of this registry before and after.
-
-    The source is the other registry at the link's cursor, or as it is now if the two logs have parted. For each entity
-    that differs, the last event up to the snapshot's position is fetched.
+    The status then has the number, the hashes of this registry before and after, and whether both are equal after it.
     Raises: RemoteError, BrokenFeed, InvalidLink for a link that does not follow a log over HTTP, Diverged if others
     keep writing to this registry, and what `LinkWorkerContext.execute` raises.
     """
     check_comparable(link)
     with closing(context.connect(link)) as remote:
-
-        def take_snapshot() -> RemoteSnapshot:
-            return remote_snapshot(remote, context.states.read(link.id).cursor)
-
-        _, before = _compared_hashes(link, context, remote, take_snapshot())
-        snapshot, count = apply_differences(link, context, remote, take_snapshot)
-        position, after = _compared_hashes(link, context, remote, snapshot)
-    repair_fact = {"entities": count, "before": before.here, "after": after.here}
-    facts = {"verdict": EQUAL, "differences": 0, "compared": after._asdict(), "repair": repair_fact}
-    facts[COMPARED_AT_KEY] = comparison_fact(position, snapshot.position, True)
-    facts[READ_STATE_KEY] = read_state(snapshot.position, snapshot.state)
-    context.states.update(link.id, snapshot.position, **facts, difference=None, diverged=None, error=None, failed=None)
+        applied = apply_differences(link, context, remote)
+        with context.readers.background_view() as view:
+            before = local_scope_hash(link, view, applied.before)
+            after = scope_hashes(link, view, applied.after, remote, applied.snapshot)
+    is_equal = after.here == after.there
+    comparison_facts = {
+        "verdict": EQUAL if is_equal else DIFFERS,
+        "difference": None,
+        "differences": 0 if is_equal else None,
+        "compared": after._asdict(),
+    }
+    repair_fact = {"entities": applied.entities, "before": before, "after": after.here}
+    compared_at = comparison_fact(applied.after, applied.snapshot.position, True)
+    context.states.update_by(
+        link.id,
+        lambda status: {
+            **facts_to_record(status, compared_at, comparison_facts),
+            **{"repair": repair_fact, "diverged": None, "error": None, "failed": None},
+        },
+    )
     context.execute(link, ControlLink(link.xid, "repaired"))
-    return count
-
-
-def _compared_hashes(
-    link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot
-) -> tuple[int, ComparedHashes]:
-    """The end of this registry's log, and the hashes of both registries there. Raises: RemoteError."""
-    with context.readers.background_view() as view:
-        return view.log.head().last, scope_hashes(link, view, remote, snapshot)
+    return applied.entities
 
 
 def apply_differences(
-    link: Link,
-    context: LinkWorkerContext,
-    remote: RemoteClient,
-    take_snapshot: Callable[[], RemoteSnapshot],
-    check: DifferenceCheck | None = None,
-) -> tuple[RemoteSnapshot, int]:
-    """Records the differences in a link's scope as one interaction. Returns the snapshot used and their number.
+    link: Link, context: LinkWorkerContext, remote: RemoteClient, check: DifferenceCheck | None = None
+) -> AppliedDifferences:
+    """Records the differences in a link's scope as one interaction, and moves the cursor to their position.
 
-    take_snapshot: returns the snapshot of the other registry to use.
+    The source is the other registry after all that is imported, or as it is now if the two logs have parted. For each
+    entity that differs, the last event up to the snapshot's position is fetched.
     check: may refuse the differences.
     Raises: as `repair`, and what `check` raises.
     """
     for attempt in range(_MAX_ROUNDS):
-        snapshot = take_snapshot()
         with context.readers.background_view() as view:
-            position = view.log.head().last
+            # An import may go on meanwhile: what it records after this is refused below as a write since then, and
+            # the snapshot includes what it has recorded before.
+            before = view.log.head().last
+            snapshot = imported_snapshot(link, view.log, remote, context.states.read(link.id).cursor)
             differences = list(find_differences(link, view, remote, snapshot))
             if check is not None:
                 check(view, differences)
         try:
-            _record_differences(link, context, remote, snapshot, position, differences)
+            after = _record_differences(link, context, remote, snapshot, before, differences)
             break
         except Diverged:
             if attempt == _MAX_ROUNDS - 1:
                 raise
-    return snapshot, len(differences)
+    facts = {READ_STATE_KEY: read_state(snapshot.position, snapshot.state)}
+    context.states.update(link.id, snapshot.position, **facts)
+    return AppliedDifferences(snapshot, len(differences), before, after)
 
 
 def _record_differences(
@@ -115,19 +128,21 @@ def _record_differences(
     snapshot: RemoteSnapshot,
     position: int,
     differences: Sequence[HashDifference],
-) -> None:
+) -> int:
+    """Records differences to this registry at a position. Returns the end of its log after that."""
     if not differences:
-        return
+        return position
     last_events = [
         (difference.xid, _fetch_last_event(remote, difference.xid, snapshot.position)) for difference in differences
     ]
     existing_events = [last_event for _, last_event in last_events if last_event is not None]
     documents = {sha256: content for last_event in existing_events for sha256, content in last_event.documents.items()}
     deleted_xids = tuple(xid for xid, last_event in last_events if last_event is None)
-    context.execute(
+    recorded = context.execute(
         link,
         Repair(link.xid, position, tuple(last_event.event for last_event in existing_events), deleted_xids, documents),
     )
+    return recorded.position
 
 
 def _fetch_last_event(remote: RemoteClient, xid: str, until: int) -> _LastEvent | None:

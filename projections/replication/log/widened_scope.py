@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -22,9 +22,14 @@ from annals.projections.entities.view import View
 from annals.projections.log.reader import Log
 from annals.projections.replication.link_state import LinkProgress
 from annals.projections.replication.link_worker import LinkWorkerContext
-from annals.projections.replication.log.comparison import RemoteSnapshot, find_differences, remote_snapshot, scope_roots
-from annals.projections.replication.log.ingest import BATCH_EVENTS
-from annals.projections.replication.log.log_lines import NDJSON, parse_ends
+from annals.projections.replication.log.advanced_cursor import advanced_cursor
+from annals.projections.replication.log.comparison import (
+    UNKNOWN_POSITION,
+    RemoteSnapshot,
+    find_differences,
+    remote_snapshot,
+    scope_roots,
+)
 from annals.projections.replication.log.repair import apply_differences
 from annals.projections.replication.remote.bounded_responses import MAX_RESPONSE_BYTES
 from annals.projections.replication.remote.json_answers import request_object
@@ -37,7 +42,6 @@ COMPLETE_KEY: Final = "complete"
 _MAX_EVENTS: Final = 1000
 #: Groups in a page.
 _PAGE_SIZE: Final = 1000
-_UNKNOWN_POSITION: Final = 400
 _MAPPER: Final = EventMapper()
 
 
@@ -55,7 +59,8 @@ def fetch_widened_scope(link: Link, context: LinkWorkerContext, remote: RemoteCl
     earlier_scopes = _earlier_scopes(link, progress, context.readers.quick_view().log)
     if earlier_scopes and (link.scope.group_filter is not None or _missing_groups(link.scope.groups, earlier_scopes)):
         with nullcontext(remote) if remote else closing(context.connect(link)) as client:
-            snapshot = remote_snapshot(client, _advanced_cursor(link, context, client))
+            log = context.readers.quick_view().log
+            snapshot = remote_snapshot(client, advanced_cursor(link, log, client, progress.cursor or 0))
             if groups := _missing_groups(_groups_in_scope(link, context, client, snapshot), earlier_scopes):
                 _fetch_groups(replace(link, scope=LinkScope(groups)), link, context, client, snapshot)
     context.states.update(link.id, None, **{COMPLETE_KEY: link.position})
@@ -83,27 +88,6 @@ def _missing_groups(groups: Iterable[str], scopes: Sequence[LinkScope]) -> froze
     return frozenset(group for group in groups if not all(scope.has(group) for scope in scopes))
 
 
-def _advanced_cursor(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> int:
-    """The link's cursor, moved past interactions that are recorded already.
-
-    A process may end after recording and before saving its cursor. Recorded interactions are skipped when they arrive
-    again, and so would be what they contain for the widened scope.
-    """
-    cursor = context.states.read(link.id).cursor or 0
-    log = context.readers.quick_view().log
-    while recorded_ends := [end for id, end in _next_ends(remote, cursor) if log.interaction(id) is not None]:
-        cursor = recorded_ends[-1]
-    context.states.update(link.id, cursor)
-    return cursor
-
-
-def _next_ends(remote: RemoteClient, after: int) -> Iterator[tuple[str, int]]:
-    """The ids and last positions of the other log's next interactions, as many as are recorded together."""
-    query = {"after": str(after), "limit": str(2 * BATCH_EVENTS)}
-    with remote.stream("/-/log", NDJSON, query) as answer:
-        yield from parse_ends(answer.lines)
-
-
 def _groups_in_scope(
     link: Link, context: LinkWorkerContext, remote: RemoteClient, snapshot: RemoteSnapshot
 ) -> set[str]:
@@ -127,7 +111,7 @@ def _fetch_groups(
     with context.readers.background_view() as view:  # checked before the model is changed for Groups that cannot come
         check(view, list(find_differences(narrowed_link, view, remote, snapshot)))
     _extend_model(narrowed_link, context, remote, snapshot.position)
-    apply_differences(narrowed_link, context, remote, lambda: snapshot, check)
+    apply_differences(narrowed_link, context, remote, check)
 
 
 def _extend_model(narrowed_link: Link, context: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
@@ -163,7 +147,7 @@ def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> b
     try:
         remote.request("GET", "/-/log/head", params={"asof": interaction.xregcorrelationid})
     except RemoteError as error:
-        if error.status != _UNKNOWN_POSITION:
+        if error.status != UNKNOWN_POSITION:
             raise
         return False
     return True

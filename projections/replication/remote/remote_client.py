@@ -30,6 +30,8 @@ CONNECT_SECONDS: Final = 20.0
 READ_SECONDS: Final = 60.0
 #: Largest length in an error of a text of the other registry, in characters.
 MAX_DETAIL_LENGTH: Final = 500
+#: Largest size in bytes of a problem document that is read; parsed JSON takes many times as much memory.
+_MAX_PROBLEM_BYTES: Final = 1 << 18
 #: Socket options that close a connection within 20 s after the peer stops acknowledging. Otherwise nothing reports a
 #: cut line, and after it is back, TCP alone waits for as long again as it was cut. A peer that only answers slowly
 #: keeps the connection, because its system acknowledges. Not every system has all of these options.
@@ -200,6 +202,8 @@ def _one_line(text: str) -> str:
 
 def _parse_problem(response: httpx.Response) -> dict[str, Any]:
     """The problem document of an answer; empty for any other answer, such as that of a server that is no registry."""
+    if len(response.content) > _MAX_PROBLEM_BYTES:
+        return {}
     try:
         document = loads(response.content)
     except InvalidJson:

@@ -15,7 +15,12 @@ from annals.commands.append_foreign import MAX_AHEAD
 from annals.domain.model.builtin import default_source
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder
-from annals.projections.replication.log.log_lines import BrokenFeed, LogLineParser, parse_ends, parse_interactions
+from annals.projections.replication.log.log_lines import (
+    BrokenFeed,
+    LogLineParser,
+    parse_feed_events,
+    parse_interactions,
+)
 from annals.projections.replication.log.log_pull import _stream_interactions
 from tests.support.registries.in_process import Api, create, serving
 
@@ -119,13 +124,19 @@ def test_many_interactions_have_no_limit_together() -> None:
     assert len(list(parse_interactions(lines, 2 * sum(map(len, lines[:2]))))) == 49
 
 
-@pytest.mark.parametrize("line", [b"{", b"[]", b"5", b"{}", b'{"last": 1}', b'{"last": "x", "xregcorrelationid": "a"}'])
-def test_the_ends_of_a_feed_are_checked(line: bytes) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"{", b"[]", b"5", b"{}", b'{"last": 1}', b'{"last": "x", "xregcorrelationid": "a"}'),
+        b'{"position": 1, "stream": "/"}',
+    ],
+)
+def test_a_feed_that_is_read_without_contents_is_checked(line: bytes) -> None:
     # LEG-910
     header, event = _lines(_header(), _event())
-    assert list(parse_ends([header, None, event, b'{"document": "x"}'])) == [("a1", 1)]
+    assert list(parse_feed_events([header, None, event, b'{"document": "x"}'])) == [("a1", 1, _GROUP)]
     with pytest.raises(BrokenFeed, match="cannot be read"):
-        list(parse_ends([line]))
+        list(parse_feed_events([line]))
 
 
 def test_a_header_alone_is_a_part() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from annals.domain.compat.legacy_apis import SCHEMAREGISTRY
-from annals.projections.replication.link_worker import MIN_FETCH_SECONDS
+from annals.projections.replication.link_worker import MIN_FETCH_SECONDS, LinkWorkerContext
 from annals.projections.replication.log.log_push import MAX_GAPS
 from tests.projections.replication.other_registry import json_answer, other_registry
 from tests.support.polling import until
@@ -64,3 +65,19 @@ def test_many_events_cause_one_fetch_in_a_while(tmp_path: Path, dialect: str) ->
         notify()
         until(lambda: other.counts[request_line] > count, MIN_FETCH_SECONDS)
         assert "error" not in b.status("l")
+
+
+class _LateEvent(Event):
+    """It is set right after a wait has ended."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        is_set = super().wait(timeout)
+        self.set()
+        return is_set
+
+
+def test_an_event_at_the_end_of_a_wait_is_not_lost() -> None:
+    """LEG-912, LEG-914: the next wait returns at once."""
+    nothing: Any = None
+    context = LinkWorkerContext(nothing, nothing, nothing, nothing, nothing, event_received=_LateEvent())
+    assert [context.wait_for_event(0, 0) for _ in range(2)] == [False, True]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.projections.replication.other_registry import DEFAULTS, json_answer, other_registry
 from tests.support.faulty_proxy import Answer, Change, faulty_proxy
 from tests.support.polling import until
 from tests.support.registries.restarted import registries, wait_until_equal_logs
@@ -58,3 +59,17 @@ def test_a_wrong_answer_moves_no_cursor(tmp_path: Path, case: str) -> None:
         assert b.status("a").get("position", 0) < a.head()["position"]
         proxy.change = None
         wait_until_equal_logs(a, b)
+
+
+def test_a_registry_with_contradictory_hashes_is_not_called_equal(tmp_path: Path) -> None:
+    """LEG-913: the verdict after a repair is that of the hashes, not that of what the repair has found to do."""
+    part = {"count": 1, "hash": "11" * 32, "from": "/schemagroups/g", "to": "/schemagroups/g"}
+    answers = {"GET /-/hash/schemagroups/g": json_answer({**part, "parts": [{"count": 0, "hash": "00" * 32}]})}
+    with registries(tmp_path, "b") as (b,), other_registry(answers) as other:
+        b.link("a", other.url, interval=3600, enabled=False, scope={"groups": ["/schemagroups/g"]})
+        repaired = b.done("POST", "/-/links/a/actions/repair")
+        assert (repaired["repaired"], repaired["status"]["verdict"]) == (0, "differs")
+        assert repaired["status"]["compared"] == {"position": 3, "here": "", "there": part["hash"]}
+        assert "differences" not in repaired["status"]
+        other.answers.update(DEFAULTS)
+        assert b.done("POST", "/-/links/a/actions/repair")["status"]["verdict"] == "equal"
