@@ -10,8 +10,8 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Final
 
-from annals.domain.errors.http_errors import Diverged
-from annals.domain.errors.problems import Problem
+from annals.domain.errors.http_errors import Diverged, NotReceiving
+from annals.domain.errors.problems import NotFound, Problem
 from annals.domain.replication.link import EVENTS, Link
 from annals.projections.replication import tables
 from annals.projections.replication.link_state import NOTIFIED_KEY
@@ -19,7 +19,7 @@ from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.link_workers import LINK_WORKERS
 from annals.projections.replication.remote.secret_mask import SecretMask
 from annals.projections.replication.store_outage import StoreOutage, database_errors, error_text
-from annals.projections.subscriptions.state.leases import Leases
+from annals.projections.subscriptions.state.leases import HeldLeases, Leases
 
 #: Seconds between checks which links exist, and which of them this process holds.
 POLL_SECONDS: Final = 1.0
@@ -32,10 +32,13 @@ FIRST_RETRY_SECONDS: Final = 0.5
 LONGEST_RETRY_SECONDS: Final = 60.0
 #: Seconds after which a failed attempt resets the retry delay: it worked for a while, or waited long enough itself.
 _STEADY_SECONDS: Final = 5.0
-#: Seconds that a stopping server waits for running links.
+#: Seconds that a stopping server waits for running links, and then for the release of their leases.
 _GRACE_SECONDS: Final = 15.0
+_RELEASE_SECONDS: Final = 2.0
 #: Seconds that a link's last requests to the other registry may take while it ends.
 _LAST_REQUEST_SECONDS: Final = 1.5
+#: Seconds between checks for expired leases and late requests.
+_WATCH_SECONDS: Final = 0.5
 _LOCKED_MESSAGE: Final = "it is locked or cannot be reached"
 _LOG: Final = logging.getLogger("annals.replication")
 
@@ -54,20 +57,26 @@ class ReplicationService:
         self._context = context
         self._read_links = read_links
         self._leases = Leases(url, lease_seconds, tables.LEASES)
+        self._held: HeldLeases | None = None
         self._running: dict[str, _LinkThread] = {}
+        # Links that must end but may still work, by id. Until they have ended, they are neither started nor released.
+        self._ending: dict[str, _LinkThread] = {}
         self._lock = Lock()
-        self._stopped = Event()
+        self._stopped, self._woken, self._finished = Event(), Event(), Event()
         self._outage = StoreOutage(_LOG)
         self._thread = Thread(target=self._run, name="annals-replication", daemon=True)
+        self._watcher = Thread(target=self._watch, name="annals-replication-watch", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread and returns at once."""
+        """Starts the threads and returns at once."""
         self._thread.start()
+        self._watcher.start()
 
     def stop(self) -> None:
-        """Stops after running recordings have finished."""
+        """Stops after running recordings have finished, or after a limited time."""
         self._stopped.set()
-        self._thread.join(_GRACE_SECONDS)
+        self._woken.set()
+        self._thread.join(_GRACE_SECONDS + _RELEASE_SECONDS)
         self._context.states.close()
 
     def committed(self, commands: int, refused: int, seconds: float) -> None:
@@ -98,13 +107,17 @@ class ReplicationService:
             except Exception:
                 _LOG.exception("links cannot be read from the database; trying again")
                 pause = min(2 * pause, LONGEST_RETRY_SECONDS)
-            self._stopped.wait(pause)
-        self._stop_others({})
-        self._leases.release_all()
+            self._woken.wait(pause)
+            self._woken.clear()
+        try:
+            self._shut_down()
+        finally:
+            self._finished.set()
 
     def _assign_links(self) -> bool:
         """Starts and stops links, so that exactly the held ones run with their current settings.
 
+        It waits for no link to end: other processes take all links of a process that sends no heartbeats.
         False if leases are unknown because the database cannot be written.
         """
         links = {link.id: link for link in self._read_links()}
@@ -113,75 +126,135 @@ class ReplicationService:
         if leases is None:
             self._outage.report_failure(_LOCKED_MESSAGE)
             return False
-        if leases.surplus_ids:
-            self._leases.release(leases.surplus_ids)
+        self._held = leases
         if leases.is_recorded:
             self._outage.report_recovery()
         else:
             self._outage.report_failure(_LOCKED_MESSAGE)
         held_links = {id: link for id, link in runnable_links.items() if id in leases.ids - leases.surplus_ids}
-        for link in self._stop_others(held_links):
-            current_link = links.get(link.id, link)
-            if link.id not in links or (
-                current_link != link and current_link.epoch <= link.epoch
-            ):  # deleted, or since created again
-                self._context.states.delete(link.id)
+        self._stop_others(held_links)
+        self._remove_ended(links)
+        if releasable_ids := leases.surplus_ids - self._ending.keys():
+            self._leases.release(releasable_ids)
         self._start_links(held_links)
         self._wake_notified()
         return True
 
     def _wake_notified(self) -> None:
         """Wakes links for which another process has received events."""
-        for link_thread in self._running.values():
+        for link_thread in self._link_threads():
             if link_thread.link.mode == EVENTS:
                 notified_at = self._context.states.read(link_thread.link.id).status.get(NOTIFIED_KEY)
                 if notified_at != link_thread.last_notified:
                     link_thread.last_notified = notified_at
                     link_thread.wake()
 
-    def _stop_others(self, kept_links: dict[str, Link]) -> list[Link]:
-        """Stops all links except these. Returns those it has stopped."""
-        ending_threads = [
-            link_thread for id, link_thread in self._running.items() if link_thread.link != kept_links.get(id)
-        ]
+    def _stop_others(self, kept_links: dict[str, Link]) -> None:
+        """Makes all links except these end, and returns at once."""
         with self._lock:
-            for link_thread in ending_threads:
-                del self._running[link_thread.link.id]
-        for link_thread in ending_threads:
+            others = {
+                id: link_thread
+                for id, link_thread in self._running.items()
+                if link_thread.has_ended or link_thread.link != kept_links.get(id)
+            }
+            for id in others:
+                del self._running[id]
+            self._ending |= others
+        for link_thread in others.values():
             link_thread.stop()
-        for link_thread in ending_threads:
-            link_thread.join()
-        return [link_thread.link for link_thread in ending_threads]
+
+    def _remove_ended(self, links: dict[str, Link]) -> None:
+        """Allows links that have ended to be started and released, and deletes the states of deleted ones."""
+        for id, link_thread in list(self._ending.items()):
+            if link_thread.has_ended:
+                if _is_deleted(link_thread.link, links.get(id)):
+                    self._context.states.delete(id)
+                with self._lock:
+                    del self._ending[id]
 
     def _start_links(self, held_links: dict[str, Link]) -> None:
-        """Starts those of these links that do not run yet."""
+        """Starts those of these links that do not run yet. One that is still ending is started after it has ended."""
         for id, link in held_links.items():
-            if id not in self._running:
-                link_thread = _LinkThread(link, self._context.for_link(), self._outage)
-                with self._lock:
+            with self._lock:
+                if id not in self._running and id not in self._ending:
+                    link_thread = _LinkThread(link, self._context.for_link(), self._outage, self._woken.set)
+                    link_thread.start()
                     self._running[id] = link_thread
-                link_thread.start()
+
+    def _shut_down(self) -> None:
+        """Waits until all links have ended, for a limited time, and releases the leases of those that have."""
+        deadline = time.monotonic() + _GRACE_SECONDS
+        self._stop_others({})
+        while (unended_ids := self._unended_ids()) and time.monotonic() < deadline:
+            if self._held is not None and self._held.expires < deadline:  # no other process may run them yet
+                self._held = self._leases.renew([]) or self._held
+            self._woken.wait(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+            self._woken.clear()
+        if not unended_ids:
+            self._leases.release_all()
+        elif self._held is not None:
+            with suppress(*database_errors()):  # then all of them expire
+                self._leases.release(self._held.ids - unended_ids)
+            self._leases.close()
+
+    def _unended_ids(self) -> set[str]:
+        return {id for id, link_thread in self._ending.items() if not link_thread.has_ended}
+
+    def _watch(self) -> None:
+        """Stops all links when their leases have expired, and aborts late requests of those that end.
+
+        It has its own thread, because a heartbeat may wait long for a database that does not answer.
+        """
+        while not self._finished.wait(_WATCH_SECONDS):
+            try:
+                if self._held is not None and time.monotonic() >= self._held.expires:
+                    self._stop_others({})
+                with self._lock:
+                    ending_threads = list(self._ending.values())
+                for link_thread in ending_threads:
+                    link_thread.abort_late_requests()
+            except Exception:
+                _LOG.exception("links that must end cannot be stopped; trying again")
 
 
 def _is_runnable(link: Link) -> bool:
     return link.is_enabled and not link.is_promoted and (link.dialect, link.mode) in LINK_WORKERS
 
 
-class _LinkThread:
-    """One link in its own thread, restarted after each failure."""
+def _is_deleted(link: Link, current_link: Link | None) -> bool:
+    """Whether a link was deleted, and perhaps created again. current_link: the link that has its id now."""
+    return current_link is None or (current_link != link and current_link.epoch <= link.epoch)
 
-    def __init__(self, link: Link, context: LinkWorkerContext, outage: StoreOutage) -> None:
+
+class _LinkThread:
+    """One link in its own thread, restarted after each failure.
+
+    on_end: called when it has ended after `stop`.
+    """
+
+    def __init__(
+        self, link: Link, context: LinkWorkerContext, outage: StoreOutage, on_end: Callable[[], object]
+    ) -> None:
         self.link = link
         self.context = context
         self._outage = outage
+        self._on_end = on_end
+        self._ended = Event()
+        self._aborted_at = 0.0
         self.last_notified: object = None
         self._thread = Thread(target=self._run, name=f"annals-link-{link.id}", daemon=True)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it does nothing any more, for whatever reason."""
+        return self._ended.is_set()
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Makes it end; a running recording still finishes."""
+        """Makes it end, and returns at once; a running recording still finishes."""
+        self._aborted_at = time.monotonic()
         self.context.stopping.set()
         self.wake()
         for remote in list(self.context.remotes):
@@ -192,29 +265,41 @@ class _LinkThread:
         self.context.woken.set()
         self.context.event_received.set()
 
-    def join(self) -> None:
-        """Waits for its end. Aborts requests to the other registry that started since `stop`."""
-        deadline = time.monotonic() + _GRACE_SECONDS
-        self._thread.join(_LAST_REQUEST_SECONDS)
-        while self._thread.is_alive() and time.monotonic() < deadline:
+    def abort_late_requests(self) -> None:
+        """Aborts requests to the other registry that started since `stop`, and may be as old as they can get."""
+        if not self.has_ended and time.monotonic() - self._aborted_at >= _LAST_REQUEST_SECONDS:
             self.stop()
-            self._thread.join(_LAST_REQUEST_SECONDS)
 
     def _run(self) -> None:
+        try:
+            self._run_workers()
+        finally:
+            self._ended.set()
+            if self.context.stopping.is_set():
+                self._on_end()
+
+    def _run_workers(self) -> None:
         pause = FIRST_RETRY_SECONDS
         while not self.context.stopping.is_set():
             started_at = time.monotonic()
             try:
                 LINK_WORKERS[self.link.dialect, self.link.mode](self.link, self.context).run()
             except Exception as error:
-                self._report_failure(error)
+                self._try_report(error)
             if time.monotonic() - started_at > _STEADY_SECONDS:
                 pause = FIRST_RETRY_SECONDS
             self.context.stopping.wait(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_RETRY_SECONDS)
 
+    def _try_report(self, error: Exception) -> None:
+        """Reports a failure. The link goes on, even if that fails too."""
+        try:
+            self._report_failure(error)
+        except Exception:
+            _LOG.exception("the link %s fails, and its status cannot show why", self.link.id)
+
     def _report_failure(self, error: Exception) -> None:
-        if self.context.stopping.is_set():
+        if self.context.stopping.is_set() or self._is_about_its_end(error):
             return
         if isinstance(error, database_errors()):
             self._outage.report_failure(error_text(error))
@@ -228,6 +313,10 @@ class _LinkThread:
             )
         except database_errors() as failure:
             self._outage.report_failure(error_text(failure))
+
+    def _is_about_its_end(self, error: Exception) -> bool:
+        """Whether an error only says that the link was paused, promoted or deleted. Then the service stops it soon."""
+        return isinstance(error, NotReceiving) or (isinstance(error, NotFound) and error.subject == self.link.xid)
 
     def _without_secrets(self, message: str) -> str:
         """A message in which the other registry, or a broker, may have repeated the link's secrets."""

@@ -63,12 +63,16 @@ class Leases:
         self._process = uuid4().hex
         self._has_read = False
         self._ids = frozenset[str]()
+        self._expires = 0.0
+        self._has_left = False
 
     def renew(self, item_ids: Collection[str]) -> HeldLeases | None:
-        """Sends a heartbeat and takes free leases. None if the database is unavailable.
+        """Sends a heartbeat and takes free leases. None if the database is unavailable, and after `release_all`.
 
         item_ids: ids of all existing items.
         """
+        if self._has_left:  # a late heartbeat would take everything again, for a process that ends
+            return None
         started_at = time.monotonic()
         try:
             with self._store.writing(exclusive=True) as db:
@@ -78,12 +82,12 @@ class Leases:
         held_ids, surplus_ids = held_and_surplus
         self._ids, self._has_read = held_ids, True
         # One second less than other processes assume, for drifting clocks and requests in flight.
-        return HeldLeases(
-            self._process, held_ids, surplus_ids, started_at + self._lease_seconds - min(1.0, self._lease_seconds / 4)
-        )
+        self._expires = started_at + self._lease_seconds - min(1.0, self._lease_seconds / 4)
+        return HeldLeases(self._process, held_ids, surplus_ids, self._expires)
 
     def release(self, ids: Collection[str]) -> None:
-        """Releases some leases."""
+        """Releases some leases. Raises: one of `driver_errors()`."""
+        self._ids -= frozenset(ids)  # from now on another process may take them, also before the next heartbeat
         with self._store.writing(exclusive=True) as db:
             id_condition = db.in_list(self._tables.id)
             db.run(
@@ -92,7 +96,8 @@ class Leases:
             )
 
     def release_all(self) -> None:
-        """Releases all leases."""
+        """Releases all leases for good: from now on `renew` takes none."""
+        self._has_left = True
         try:
             with self._store.writing(exclusive=True) as db:
                 for table in (self._tables.lease, self._tables.process):
@@ -138,7 +143,8 @@ class Leases:
         # next check notices it.
         if not is_registered or not self._store.is_sqlite:
             return None
-        return HeldLeases(self._process, self._ids, frozenset(), started_at + 2.0, is_recorded=False)
+        expires = max(self._expires, started_at + 2.0)
+        return HeldLeases(self._process, self._ids, frozenset(), expires, is_recorded=False)
 
     def _is_registered(self, db: Database) -> bool:
         """Whether the process's own row still exists."""

@@ -6,17 +6,25 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from typing import cast
+
+import pytest
 
 from annals.api.registry.open_registry import open_registry
 from annals.api.replication.wiring import build_link_context
 from annals.api.settings.settings import Settings
 from annals.domain.access.roles import Caller, Role
-from annals.domain.decisions.commands import WriteLink
+from annals.domain.decisions.commands import ControlLink, WriteLink
+from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import parse_link
 from annals.domain.values.json_text import dumps
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.service import ReplicationService
+from annals.projections.replication.standard.comparable import ComparableGroup
+from annals.projections.replication.standard.conflicts import Conflicts
+from annals.projections.replication.standard.entity_copier import EntityCopier
+from annals.projections.replication.standard.source import ListedGroup, StandardSource
 from tests.projections.replication.test_remote import answering
 from tests.support.polling import until
 from tests.support.registries.restarted import MASTER_KEY
@@ -50,3 +58,18 @@ def test_a_link_survives_an_outage_of_both_registries(store_url: str) -> None:
         finally:
             service.stop()
     assert reads > 2 and "answers 503: The token *** is not known" in error
+
+
+def test_the_pause_of_a_link_is_no_conflict(store_url: str) -> None:
+    # LEG-907: an import that is running when the link is paused stores no conflict for each of its entities
+    settings = Settings(database=store_url, master_key=MASTER_KEY)
+    with closing(open_registry(settings)) as registry, closing(LinkStates(store_url)) as states:
+        parsed, root = parse_link({"url": "http://127.0.0.1:1", "dialect": "xregistry"}), Caller("root", Role.ADMIN)
+        registry.command_bus.submit(WriteLink("/-/links/up", True, parsed.attributes, parsed.secrets), root).result()
+        (link,) = registry.readers.quick_view().links.all()
+        registry.command_bus.submit(ControlLink(link.xid, "pause"), root).result()
+        context, source = build_link_context(settings, registry, states), cast(StandardSource, None)
+        copier = EntityCopier(link, context, source, {}, Conflicts())
+        with pytest.raises(NotReceiving):
+            copier.copy_group(ListedGroup("/schemagroups/g", ComparableGroup({"name": "g"}), iter(())))
+    assert not copier.conflicts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +12,7 @@ from annals.commands.store.log import Store
 from annals.projections.database import drivers
 from annals.projections.replication import tables as replication
 from annals.projections.subscriptions.state import delivery_store, tables
+from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.state.leases import Leases
 from annals.projections.subscriptions.state.tables import LeaseTables
 
@@ -72,3 +75,31 @@ def test_processes_of_a_kind_share(url: str, pair: LeaseTables) -> None:
     first.release_all()
     assert renew(second) == set(WANTED)
     second.release_all()
+
+
+@pytest.mark.parametrize("pair", [DELIVERIES, REPLICATION], ids=["deliveries", "replication"])
+def test_a_late_heartbeat_takes_nothing(url: str, pair: LeaseTables) -> None:
+    """SUB-805: a process that has released all its leases stays away, so that others take them at once."""
+    first, second = Leases(url, 60, pair), Leases(url, 60, pair)
+    assert renew(first) == set(WANTED)
+    first.release_all()
+    assert first.renew(WANTED) is None
+    assert rows(url, pair) == (0, [])
+    assert renew(second) == set(WANTED)
+    second.release_all()
+
+
+def test_a_heartbeat_that_is_not_recorded_counts_no_released_lease(sqlite_url: str) -> None:
+    """SUB-805: another process may have taken it before a long write began."""
+    with closing(Store(sqlite_url)) as store:
+        store.create()
+    delivery_store.create_tables(sqlite_url)
+    leases, other = Leases(sqlite_url, 60, DELIVERIES), DeliveryStore(sqlite_url)
+    recorded = leases.renew(["a", "b"])
+    assert recorded is not None
+    leases.release(["a"])
+    with other.writing():
+        unrecorded = leases.renew(["a", "b"])
+    assert unrecorded == replace(recorded, ids=frozenset("b"), is_recorded=False)
+    leases.release_all()
+    other.close()
