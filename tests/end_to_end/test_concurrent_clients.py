@@ -135,7 +135,8 @@ def states(events: Sequence[EntityEvent], path: str) -> list[tuple[int, str]]:
 
 async def run_all_clients(urls: Sequence[str], *actions: Any) -> list[WriteResponse]:
     """Runs all actions for all clients concurrently; returns the responses to all writes."""
-    limits = httpx.Limits(max_connections=CLIENTS)
+    # A connection that the server closes as idle in this moment would fail a request, so the client closes it earlier.
+    limits = httpx.Limits(max_connections=CLIENTS, keepalive_expiry=1)
     async with httpx.AsyncClient(limits=limits, timeout=30) as http:
         clients = [Client(number, urls, http) for number in range(CLIENTS)]
         first = await clients[0].write("PUT", "/dirs/checked", "first")
