@@ -52,6 +52,7 @@ _SELECT_HOURS: Final = (
     " ORDER BY hour DESC"
 )
 _SELECT_POSITION: Final = "SELECT position FROM delivery_state WHERE subscription = ?"
+_SELECT_RECORD: Final = "SELECT facts FROM delivery_state WHERE subscription = ?"
 _HAS_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
 #: Seconds between two checks whether another process has applied a change.
 _POLL_SECONDS: Final = 0.02
@@ -151,9 +152,12 @@ class StoredDeliveries:
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret is valid. Each secret works once and records the sink's consent (SUB-714)."""
         with self._ready(), self._store.writing() as db:
-            if not db.all(_TAKE_CALLBACK, (hash_secret(secret), id, self._ports.clock.now(), tables.NEVER)):
+            sink_hash = _applied_sink_hash(db, id)
+            digest = hash_secret(secret, sink_hash)
+            if not db.all(_TAKE_CALLBACK, (digest, id, self._ports.clock.now(), tables.NEVER)):
                 return False
-            db.upsert(tables.request, [(id, "consent", "" if rate is None else str(rate))])
+            # The deliverer compares the sink again, because the owner may just have changed it.
+            db.upsert(tables.request, [(id, "consent", sink_hash if rate is None else f"{sink_hash} {rate}")])
         if self._local is not None:
             self._local.apply_requests_soon()
         return True
@@ -308,6 +312,15 @@ def _validation_members(record: DeliveryRecord) -> Members:
     """The sink's answer to the validation handshake. allowedrate: requests a minute."""
     validation: dict[str, Any] = {"state": record.consent or "pending"}
     return validation | ({"allowedrate": record.rate} if record.rate else {})
+
+
+def _applied_sink_hash(db: Database, id: str) -> str:
+    """The hash of the sink that the deliverer last applied; empty if there is none or it cannot be read."""
+    row = db.one(_SELECT_RECORD, (id,))
+    try:
+        return DeliveryRecord.from_json(row[0]).sink if row else ""
+    except (ValueError, TypeError):
+        return ""
 
 
 def _time_text(seconds: float) -> str | None:

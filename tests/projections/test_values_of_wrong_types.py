@@ -229,8 +229,8 @@ def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) ->
     # SUB-714: it gives no consent, and is removed with the expired ones
     url = f"sqlite:///{file}"
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("secret"), until))
-        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("sound"), 9e9))
+        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("secret", ""), until))
+        connection.execute("INSERT INTO delivery_callback VALUES (?, 'sub', ?)", (hash_secret("sound", ""), 9e9))
     stored = StoredDeliveries(url, DeliveryPorts(UncheckedResolver()), ())
     assert [stored.consent("sub", secret, None) for secret in ("secret", "sound", "sound")] == [False, True, False]
     stored.close()

@@ -36,7 +36,7 @@ SETTINGS = (
     *("subject", "timeout"),
 )
 #: The longest time in seconds that tests wait for something that should happen immediately.
-SOON = 20.0
+SOON = 60.0
 
 
 class UncheckedResolver:

@@ -16,8 +16,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from annals.projections.subscriptions.event_messages import EventMessage
-from annals.projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION as TOGETHER
-from annals.projections.subscriptions.sequence import last_sequence, position_of
+from annals.projections.subscriptions.sequence import MAX_MESSAGES_PER_POSITION, last_sequence, position_of
 
 #: Keys waiting for a retry, above which no other event of the subscription is attempted (SUB-812).
 MAX_RETRYING_KEYS: Final = 1000
@@ -120,7 +119,7 @@ class DeliveryQueue:
     def cursor(self) -> int:
         """The highest position at or below which no event is pending. O(1)."""
         first = next(iter(self._entries), None)
-        return (self.read_up_to + 1 if first is None else first) // TOGETHER - 1
+        return (self.read_up_to + 1 if first is None else first) // MAX_MESSAGES_PER_POSITION - 1
 
     @property
     def retrying(self) -> int:

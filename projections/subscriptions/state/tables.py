@@ -128,7 +128,7 @@ hour: Final = Table(
     *(Column(outcome, BigInteger, nullable=False) for outcome in OUTCOMES),
 )
 
-#: Requests to the process that delivers for a subscription: `consent` with a rate.
+#: Requests to the process that delivers for a subscription: `consent` with the hash of the sink, and a rate.
 request: Final = Table(
     "delivery_wish",
     METADATA,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.contract import DeliveryResult, Outcome, Sink
 from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
 from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, DeliveryState
 from annals.projections.subscriptions.decisions.retry import NextStep, RetryDecision, decide_retry
@@ -48,6 +48,8 @@ class Attempt:
         self._number = number
         self._queue = queue
         self._remaining = {entry.sequence: entry for entry in entries}
+        #: The token of the last request.
+        self._token = ""
         #: When the last request began and ended, in seconds since 1970.
         self._request_times = (0.0, 0.0)
 
@@ -97,12 +99,16 @@ class Attempt:
     def _is_wanted(self, entry: QueuedEvent, event: EventMessage) -> bool:
         """Whether the owner may read the event now and, if the settings changed since it matched, still wants it."""
         plan = self._state.plan
-        if not self._context.ports.may_read(self._state.subscription, event.message.xid):
+        if not self._may_read(entry):
             return False
         if entry.first_attempt is not None or entry.settings_position == plan.position or self._number == DEAD_LETTERS:
             return True
         entry.settings_position = plan.position
         return plan.event_filter.matches(event, live=self._number == LIVE)
+
+    def _may_read(self, entry: QueuedEvent) -> bool:
+        """Whether the owner may read an event now (SUB-911)."""
+        return entry.event is None or self._context.ports.may_read(self._state.subscription, entry.event.message.xid)
 
     # --- the request -------------------------------------------------------------------------------------------------
 
@@ -121,15 +127,20 @@ class Attempt:
         await self._try_entries([entry for entry in entries[half:] if entry.key not in retrying_keys])
 
     async def _send_with_renewal(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
-        """The outcome of a request; None if it may not be sent."""
+        """The outcome of a request; None if it may not be sent or does not count."""
+        plan = self._state.plan
         outcome = await self._send_once(entries)
         if (
             outcome is not None
             and outcome.result is DeliveryResult.UNAUTHORIZED
-            and await self._sink_manager.renew_token()
+            and await self._sink_manager.renew_token(self._token)
         ):
             self._record_attempts(entries, outcome)
-            return await self._send_once(entries)
+            outcome = await self._send_once(entries)
+        if outcome is not None and outcome.result is not DeliveryResult.DELIVERED and plan is not self._state.plan:
+            # It says nothing about the settings that the owner has written meanwhile. The events are sent with those.
+            self._record_attempts(entries, outcome)
+            return None
         return outcome
 
     async def _send_once(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
@@ -137,16 +148,21 @@ class Attempt:
         sink = await self._sink_manager.sink()
         if sink is None:
             return None
+        self._token = self._sink_manager.token
+        async with self._sink_manager.using(sink):
+            await self._context.catch_up()
+            # No `await` from here to the send, so that every pause that was answered is respected.
+            if not self._may_start() or plan is not self._state.plan or not all(map(self._may_read, entries)):
+                return None
+            return await self._request(sink, plan.timeout, entries)
+
+    async def _request(self, sink: Sink, timeout: float, entries: Sequence[QueuedEvent]) -> Outcome:
         events = [entry.event.cloudevent() for entry in entries if entry.event]
-        await self._context.catch_up()
-        # No `await` from here to the send, so that every pause that was answered is respected.
-        if not self._may_start() or plan is not self._state.plan:
-            return None
         now = self._state.record.lastattempt = self._context.ports.clock.now()
         for entry in entries:
             entry.first_attempt = entry.first_attempt or now
         try:
-            async with asyncio.timeout(plan.timeout + _GRACE_SECONDS), self._sink_manager.using(sink):
+            async with asyncio.timeout(timeout + _GRACE_SECONDS):
                 outcome = await sink.send(events)
         except TimeoutError:
             outcome = Outcome(DeliveryResult.RETRY, "timeout", "the sink did not answer in time")
@@ -168,14 +184,14 @@ class Attempt:
     # --- after the request -------------------------------------------------------------------------------------------
 
     async def _apply_outcome(self, entries: Sequence[QueuedEvent], outcome: Outcome) -> None:
-        now = self._context.ports.clock.now()
+        plan, now = self._state.plan, self._context.ports.clock.now()
         note_outcome(self._state.record, outcome, self._error_text(outcome), now)
         for entry in entries:
+            if plan is not self._state.plan:
+                return  # it changed while a dead letter was sent; see `_send_with_renewal`
             random_fraction = self._context.ports.clock.random_fraction()
             first_attempt = entry.first_attempt or now
-            decision = decide_retry(
-                outcome, entry.attempts + 1, first_attempt, self._state.plan.retry_policy, now, random_fraction
-            )
+            decision = decide_retry(outcome, entry.attempts + 1, first_attempt, plan.retry_policy, now, random_fraction)
             entry.attempts += decision.counts_as_attempt
             next_attempt = decision.time if decision.next_step is NextStep.RETRY else None
             self._record_attempts([entry], outcome, next_attempt)

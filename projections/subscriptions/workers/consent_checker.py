@@ -58,10 +58,14 @@ class ConsentChecker:
         else:
             self._scheduler.wake_at(next_check)
 
-    def grant(self, rate: int | None) -> None:
-        """Records that the sink consented through a callback, to a given rate or else to the requested one."""
-        self._settle(True, rate if rate is not None else self._state.plan.rate)
-        self._on_answer()
+    def grant(self, sink_hash: str, rate: int | None) -> None:
+        """Records that a sink consented through a callback, to a given rate or else to the requested one.
+
+        sink_hash: of the sink that got the callback. The consent does not count for another one.
+        """
+        if sink_hash == self._state.plan.sink_hash:
+            self._settle(True, rate if rate is not None else self._state.plan.rate)
+            self._on_answer()
 
     async def _check(self) -> None:
         state, ports = self._state, self._context.ports
@@ -69,7 +73,7 @@ class ConsentChecker:
         try:
             target = plan.target(await self._sink_manager.reveal_secrets(), ports.origin)
             assert ports.validator is not None
-            consent = await ports.validator.validate(target, plan.rate, self._create_callback())
+            consent = await ports.validator.validate(target, plan.rate, self._create_callback(plan.sink_hash))
             allowed, rate = consent.is_allowed, consent.rate
         except Exception:
             allowed, rate = False, None
@@ -85,17 +89,17 @@ class ConsentChecker:
             self._sink_manager.reset()  # the origin in deliveries changes
         self._save()
 
-    def _create_callback(self) -> str | None:
+    def _create_callback(self, sink_hash: str) -> str | None:
         """The URL at which the sink may consent later, with a 192-bit secret that is valid once."""
         build_url = self._context.ports.build_callback
         if build_url is None:
             return None
         secret = token_urlsafe(24)
-        self._state.callbacks.append((hash_secret(secret), self._context.ports.clock.now() + CHECK_SECONDS))
+        self._state.callbacks.append((hash_secret(secret, sink_hash), self._context.ports.clock.now() + CHECK_SECONDS))
         self._save()
         return build_url(self._state.id, secret)
 
 
-def hash_secret(secret: str) -> str:
-    """The hash under which a secret is stored."""
-    return sha256(secret.encode()).hexdigest()
+def hash_secret(secret: str, sink_hash: str) -> str:
+    """The hash under which the secret of a callback is stored. It includes the sink, for which alone it is valid."""
+    return sha256(f"{secret} {sink_hash}".encode()).hexdigest()

@@ -35,6 +35,8 @@ T = TypeVar("T")
 POLL_SECONDS: Final = 0.1
 #: Seconds from a commit until the log is read for it, in a process that delivers for no subscription.
 IDLE_SECONDS: Final = 0.02
+#: Seconds from a failure of the store until the work is tried again.
+_FAILURE_PAUSE_SECONDS: Final = 1.0
 #: Seconds from a change of state until it is written.
 WRITE_DELAY_SECONDS: Final = 0.1
 _LOG: Final = logging.getLogger("annals.deliveries")
@@ -147,16 +149,15 @@ class Deliverer:
         self._loop = asyncio.get_running_loop()
         loops: list[asyncio.Task[None]] = []
         try:
-            await self._writer.run(delivery_store.create_tables, self._url)
-            await self.follower.load()
-            repeated_work = (
-                self._read_log,
-                self.state_writer.run_once,
-                self._lease_manager.renew,
-                self._housekeeping.run_once,
-            )
-            loops = [asyncio.create_task(self._run_forever(each)) for each in repeated_work]
+            await self._prepare()
             if not self._is_stopping:
+                repeated_work = (
+                    self._read_log,
+                    self.state_writer.run_once,
+                    self._lease_manager.renew,
+                    self._housekeeping.run_once,
+                )
+                loops = [asyncio.create_task(self._run_forever(each)) for each in repeated_work]
                 await self._stopped.wait()
             await self._shut_down()
         finally:
@@ -165,6 +166,19 @@ class Deliverer:
             await asyncio.gather(*loops, *self._tasks, return_exceptions=True)
             for each in (self._reader, self._watcher, self._writer, self._lease_manager, self._store):
                 each.close()
+
+    async def _prepare(self) -> None:
+        """Creates the tables and loads the subscriptions. Tries again while the store fails, until `stop`."""
+        while not self._is_stopping:
+            try:
+                await self._writer.run(delivery_store.create_tables, self._url)
+                await self.follower.load()
+                return
+            except Exception as error:
+                self.log_failure(error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_FAILURE_PAUSE_SECONDS):
+                        await self._stopped.wait()
 
     async def _shut_down(self) -> None:
         """Lets attempts finish, writes their results, and releases the leases."""
@@ -184,7 +198,7 @@ class Deliverer:
                 await work()
             except Exception as error:
                 self.log_failure(error)
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(_FAILURE_PAUSE_SECONDS)
 
     async def _read_log(self) -> None:
         """Follows and matches the log until its end, then waits for more."""
@@ -223,6 +237,7 @@ class Deliverer:
         self.workers.pop(worker.id, None)
         self._dispatcher.remove(worker)
         self.state_writer.remove_worker(worker)
+        worker.stop()  # now: the attempt that read of the deletion in the log must not start (SUB-504)
         self.start_task(worker.close(GRACE_SECONDS))
 
     def read_soon(self) -> None:
@@ -236,12 +251,18 @@ class Deliverer:
             if worker is not None:
                 self.remove_worker(worker)
                 self.state_writer.delete_soon(change.id)
+                self.start_task(self._remove_metrics(worker))
             self.metrics.remove_subscription(change.id)
         elif change.id not in self.follower.last_changes:
             self._lease_manager.renew_soon()  # no process holds it yet
         elif worker is not None:
             worker.apply_change(change)
             self._dispatcher.add(worker)
+
+    async def _remove_metrics(self, worker: SubscriptionWorker) -> None:
+        """Removes the metrics of a deleted subscription again, after its running attempts, which add to them."""
+        await worker.wait_until_idle()
+        self.metrics.remove_subscription(worker.id)
 
     def _call_in_loop(self, callback: Callable[[], object]) -> None:
         loop = self._loop

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 from annals.domain.subscriptions.subscription_index import SubscriptionIndex
 from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, LogTail
@@ -30,13 +32,26 @@ ReadChunk = Callable[[int, int], Awaitable[tuple[int, list[EventMessage]]]]
 _Key = tuple[str, int]
 
 
-class _LaggingQueue(NamedTuple):
-    """A queue that is not at the end of the log. after: its position."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _LaggingQueue:
+    """A queue that is not at the end of the log, from one call of `read_more` to the next.
+
+    Each call replaces it, and a chunk that is being read for it then ends for it: the queue may continue at another
+    position now, and its subscription may want other events of the chunk.
+    """
 
     worker: SubscriptionWorker
     number: int
     queue: DeliveryQueue
-    after: int
+
+    @property
+    def key(self) -> _Key:
+        return self.worker.id, self.number
+
+    @property
+    def after(self) -> int:
+        """The position up to which the log was read."""
+        return position_of(self.queue.read_up_to + 1) - 1
 
 
 class EventDispatcher:
@@ -47,7 +62,7 @@ class EventDispatcher:
         self._index = SubscriptionIndex[str]()
         self._tail = LogTail()
         self._live: dict[str, SubscriptionWorker] = {}
-        self._lagging: dict[_Key, SubscriptionWorker] = {}
+        self._lagging: dict[_Key, _LaggingQueue] = {}
 
     def add(self, worker: SubscriptionWorker) -> None:
         """Starts reading for a worker, under its current settings."""
@@ -65,9 +80,10 @@ class EventDispatcher:
         """Queues a worker for reading, because its position was reset or it has room again."""
         self._live.pop(worker.id, None)
         for number in (LIVE, REPLAY):
-            if number in worker.state.queues:
-                worker.state.queues[number].leave_tail()
-                self._lagging[worker.id, number] = worker
+            self._lagging.pop((worker.id, number), None)
+            if (queue := worker.state.queues.get(number)) is not None:
+                queue.leave_tail()
+                self._lagging[worker.id, number] = _LaggingQueue(worker, number, queue)
 
     async def read_once(self, head: int) -> bool:
         """Whether any of the log was read. head: its last position."""
@@ -93,85 +109,71 @@ class EventDispatcher:
         Full or stopped queues are dropped until the worker calls `read_more`.
         """
         tail_position = position_of(self._tail.sequence + 1) - 1
-        for key, worker in list(self._lagging.items()):
-            queue = worker.state.queues.get(key[1])
-            after = position_of(queue.read_up_to + 1) - 1 if queue is not None else 0
-            if queue is None or worker.state.stop_reason or not queue.has_room():
+        for key, lagging_queue in list(self._lagging.items()):
+            worker, queue, after = lagging_queue.worker, lagging_queue.queue, lagging_queue.after
+            has_ended = queue.end is not None and after >= queue.end
+            if worker.state.stop_reason or has_ended or not queue.has_room():
                 del self._lagging[key]
-            elif after < (tail_position if queue.end is None else min(tail_position, queue.end)):
-                yield _LaggingQueue(worker, key[1], queue, after)
-            elif queue.end is None:
+            elif after < tail_position:
+                yield lagging_queue
+            elif queue.end is None and after == tail_position:  # others start where the log has not reached yet
                 del self._lagging[key]
-                if after == tail_position:
-                    queue.join_tail(self._tail)
-                    self._live[worker.id] = worker
-                else:
-                    self._lagging[key] = worker  # it starts at a position that the log has not reached
-            elif after >= queue.end:
-                del self._lagging[key]
+                queue.join_tail(self._tail)
+                self._live[worker.id] = worker
 
     async def _read_tail(self, after: int, head: int) -> None:
         end, messages = await self._read_chunk(after, head)
         async for events in _slices(messages):
-            touched_workers: dict[SubscriptionWorker, None] = {}
-            for event in events:
-                for id in self._candidates(event, self._live):
-                    worker = self._live.get(id)
-                    if worker is None or not worker.matches(LIVE, event):
-                        continue
-                    if worker.state.stop_reason or not worker.state.offer(LIVE, event):
-                        self.read_more(worker)
-                    touched_workers[worker] = None
-            for worker in touched_workers:
-                worker.start_attempts()
+            with _starting_attempts() as touched_workers:
+                for event in events:
+                    for id in self._candidates(event, self._live):
+                        worker = self._live.get(id)
+                        if worker is not None and worker.matches(LIVE, event):
+                            touched_workers[worker] = None
+                            self._offer_at_tail(worker, event)
         self._tail.sequence = last_sequence(end)
+
+    def _offer_at_tail(self, worker: SubscriptionWorker, event: EventMessage) -> None:
+        if event.sequence <= worker.state.queues[LIVE].read_up_to:
+            return  # a failure had the chunk read again
+        if worker.state.stop_reason or not worker.state.offer(LIVE, event):
+            self.read_more(worker)
 
     async def _read_lagging(self, lagging_queues: Iterable[_LaggingQueue], after: int) -> None:
         """Reads the chunk after a position, for the queues that are at it or inside the chunk."""
         tail_position = position_of(self._tail.sequence + 1) - 1
         queues = {
-            (lagging_queue.worker.id, lagging_queue.number): lagging_queue
+            lagging_queue.key: lagging_queue
             for lagging_queue in lagging_queues
             if after <= lagging_queue.after < min(tail_position, after + CHUNK_POSITIONS)
         }
-        read_sequences = {key: lagging_queue.queue.read_up_to for key, lagging_queue in queues.items()}
         end, messages = await self._read_chunk(after, tail_position)
         async for events in _slices(messages, _YIELD_SECONDS):
-            touched_workers: dict[SubscriptionWorker, None] = {}
-            for event in events:
-                for key in self._keys(event, queues):
-                    lagging_queue = queues.get(key)
-                    if lagging_queue is None:
-                        continue
-                    previous_sequence = read_sequences[key]
-                    if not self._offer(lagging_queue, event, read_sequences):
-                        del queues[key]
-                    if read_sequences[key] != previous_sequence:
-                        touched_workers[lagging_queue.worker] = None
-            for worker in touched_workers:
-                worker.start_attempts()
+            with _starting_attempts() as touched_workers:
+                for event in events:
+                    for key in self._keys(event, queues):
+                        lagging_queue = queues.get(key)
+                        if lagging_queue is not None and not self._offer(lagging_queue, event, touched_workers):
+                            del queues[key]
         for key, lagging_queue in queues.items():
-            if lagging_queue.queue.read_up_to == read_sequences[key]:
-                lagging_queue.queue.skip_to(
-                    end if lagging_queue.queue.end is None else min(end, lagging_queue.queue.end)
-                )
+            if self._lagging.get(key) is lagging_queue:
+                queue = lagging_queue.queue
+                queue.skip_to(end if queue.end is None else min(end, queue.end))
                 if lagging_queue.number == REPLAY:
                     lagging_queue.worker.start_attempts()  # it may have ended
 
-    def _offer(self, lagging_queue: _LaggingQueue, event: EventMessage, read_sequences: dict[_Key, int]) -> bool:
-        """Whether the queue takes more of the chunk: it was not reset meanwhile, and has room."""
-        key = (lagging_queue.worker.id, lagging_queue.number)
-        if lagging_queue.queue.read_up_to != read_sequences[key] or self._lagging.get(key) is not lagging_queue.worker:
+    def _offer(
+        self, lagging_queue: _LaggingQueue, event: EventMessage, touched_workers: dict[SubscriptionWorker, None]
+    ) -> bool:
+        """Whether the queue takes more of the chunk: `read_more` was not called meanwhile, and it has room."""
+        if self._lagging.get(lagging_queue.key) is not lagging_queue:
             return False
-        if lagging_queue.queue.end is not None and event.sequence > last_sequence(lagging_queue.queue.end):
+        worker, number, queue = lagging_queue.worker, lagging_queue.number, lagging_queue.queue
+        is_beyond_end = queue.end is not None and event.sequence > last_sequence(queue.end)
+        if event.sequence <= queue.read_up_to or is_beyond_end or not worker.matches(number, event):
             return True
-        if event.sequence <= lagging_queue.queue.read_up_to or not lagging_queue.worker.matches(
-            lagging_queue.number, event
-        ):
-            return True
-        has_room = lagging_queue.worker.state.offer(lagging_queue.number, event)
-        read_sequences[key] = event.sequence
-        return has_room
+        touched_workers[worker] = None
+        return worker.state.offer(number, event)
 
     def _keys(self, event: EventMessage, queues: dict[_Key, _LaggingQueue]) -> Sequence[_Key]:
         if len(queues) < _INDEX_THRESHOLD:
@@ -180,6 +182,20 @@ class EventDispatcher:
 
     def _candidates(self, event: EventMessage, workers: dict[str, SubscriptionWorker]) -> Sequence[str]:
         return list(workers) if len(workers) < _INDEX_THRESHOLD else self._index.candidates(event.attributes)
+
+
+@contextmanager
+def _starting_attempts() -> Iterator[dict[SubscriptionWorker, None]]:
+    """Collects the workers that were offered events, and finally starts their attempts.
+
+    Also after a failure: these events are not offered again, so nothing else would start them.
+    """
+    touched_workers: dict[SubscriptionWorker, None] = {}
+    try:
+        yield touched_workers
+    finally:
+        for worker in touched_workers:
+            worker.start_attempts()
 
 
 async def _slices(

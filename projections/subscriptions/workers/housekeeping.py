@@ -58,7 +58,8 @@ class Housekeeping:
         for id, name, value in await self._thread.run(self._take_requests, list(self._workers)):
             worker = self._workers.get(id)
             if worker is not None and name == "consent":
-                worker.grant(int(value) if value.isdecimal() else None)
+                sink_hash, _, rate = value.partition(" ")
+                worker.grant(sink_hash, int(rate) if rate.isdecimal() else None)
 
     def _take_requests(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
         with self._store.reading() as db:

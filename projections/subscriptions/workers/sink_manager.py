@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from annals.projections.subscriptions.contract import Sink, SinkTarget
+from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
 from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.transport.scrub import scrub_secrets
@@ -28,6 +29,7 @@ class SinkManager:
 
     retry_at: before this time, `sink` returns None.
     concurrency: number of concurrent requests that the sink accepts.
+    token: the newest token; right after `sink` has returned, that of the sink.
     """
 
     def __init__(self, ports: DeliveryPorts, state: DeliveryState) -> None:
@@ -40,9 +42,9 @@ class SinkManager:
         self._use_counts: dict[Sink, int] = {}
         self._sink_lock = asyncio.Lock()
         self._failure_count = 0
-        self._token = ""
         self.retry_at = 0.0
         self.concurrency = 1
+        self.token = ""
 
     async def sink(self) -> Sink | None:
         """The open sink. None if the credential is unusable now; the DeliveryRecord then says so."""
@@ -51,15 +53,16 @@ class SinkManager:
         async with self._sink_lock:
             return await self._ensure_open()
 
-    async def renew_token(self) -> bool:
-        """Whether a new token was obtained after a sink refused the current one (SUB-307)."""
-        refused_token = self._token
-        if not self._state.plan.renewal_uri or not refused_token:
+    async def renew_token(self, refused_token: str) -> bool:
+        """Whether there is a new token, after a sink refused that of a request (SUB-307)."""
+        plan = self._state.plan
+        if not plan.renewal_uri or not refused_token:
             return False
         async with self._sink_lock:
-            if self._token != refused_token:
-                return True  # another refused request has already renewed it
-            return await self._renew()
+            if plan is not self._state.plan:
+                return False
+            # Another refused request may already have renewed it.
+            return self.token != refused_token or await self._renew()
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -68,10 +71,13 @@ class SinkManager:
 
     async def reveal_secrets(self) -> Mapping[str, str]:
         """The secret values of the settings. Raises: LookupError."""
-        subscription = self._state.plan.subscription
-        secrets = await asyncio.to_thread(self._ports.secrets.reveal, subscription) if subscription.secrets else {}
-        self._secrets = secrets
-        return self._secrets
+        plan = self._state.plan
+        secrets: Mapping[str, str] = {}
+        if plan.subscription.secrets:
+            secrets = await asyncio.to_thread(self._ports.secrets.reveal, plan.subscription)
+        if plan is self._state.plan:
+            self._secrets = secrets
+        return secrets
 
     def reset(self) -> None:
         """Makes the next request reopen the sink with the settings of that time."""
@@ -120,12 +126,14 @@ class SinkManager:
         try:
             await self.reveal_secrets()
         except LookupError:
-            self._note_unusable_credential(now, retry=False)
+            self._note_unusable_credential(plan, now, retry=False)
             return None
+        if plan is not self._state.plan:
+            return None  # an update arrived meanwhile
         expires = self._record.expires or plan.token_expiry
         if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal_uri else 0.0):
             if not plan.renewal_uri:
-                self._note_unusable_credential(now, retry=False)
+                self._note_unusable_credential(plan, now, retry=False)
                 return None
             if not await self._renew():
                 return None
@@ -146,7 +154,7 @@ class SinkManager:
         if self._record.state == "credentialexpired":
             self._record.state = ""
         self._failure_count = 0
-        self._token = target.credential.token if target.credential else ""
+        self.token = target.credential.token if target.credential else ""
         # A short-lived token is renewed after half of its lifetime.
         lead_seconds = (
             min(RENEWAL_LEAD_SECONDS, (expires - now) / 2)
@@ -166,21 +174,27 @@ class SinkManager:
         except Exception:
             tokens = None
         if tokens is None:
-            self._note_unusable_credential(now, retry=True)
+            self._note_unusable_credential(plan, now, retry=True)
             return False
         values = {_ACCESS_TOKEN: tokens.accesstoken} | (
             {_REFRESH_TOKEN: tokens.refreshtoken} if tokens.refreshtoken else {}
         )
         await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
+        if plan is not self._state.plan:
+            return False  # an update arrived meanwhile; if it kept the credential, the stored tokens are used next
         self._secrets = {**self._secrets, **values}
         # A token without a known expiry is used until the sink refuses it.
         self._record.expires = tokens.expires if tokens.expires is not None else float(1 << 40)
         self._valid_until = 0.0
-        self._token = tokens.accesstoken
+        self.token = tokens.accesstoken
         return True
 
-    def _note_unusable_credential(self, now: float, *, retry: bool) -> None:
-        self._record.state = "credentialexpired"
+    def _note_unusable_credential(self, plan: DeliveryPlan, now: float, *, retry: bool) -> None:
+        """Records that the credential of a plan is unusable, unless an update arrived, which may have fixed it."""
+        if plan is not self._state.plan:
+            return
+        if self._record.state not in ("gone", "suspended"):  # only the owner ends these
+            self._record.state = "credentialexpired"
         self._failure_count += 1
         self.retry_at = (
             now + min(_FIRST_RETRY_SECONDS * 2 ** min(self._failure_count - 1, 10), _LONGEST_RETRY_SECONDS)

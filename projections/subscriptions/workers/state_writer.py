@@ -88,8 +88,9 @@ class StateWriter:
         async with self._lock:
             changed_workers, deleted_ids = list(self._changed_workers), set(self._removed_ids)
             self._changed_workers.clear()
-            updates = [worker.state_update() for worker in changed_workers if self._workers.get(worker.id) is worker]
-            progress = {update.id: DeliveryProgress.from_worker(self._workers[update.id]) for update in updates}
+            current_workers = [worker for worker in changed_workers if self._is_current(worker)]
+            updates = [worker.state_update() for worker in current_workers]
+            progress = [DeliveryProgress.from_worker(worker) for worker in current_workers]
             if not updates and not deleted_ids:
                 return
             try:
@@ -99,11 +100,14 @@ class StateWriter:
                 self._wake.set()
                 raise
             self._removed_ids -= deleted_ids
-            for update in updates:
-                worker = self._workers.get(update.id)
-                if worker is not None and update.id in saved_ids:
+            for worker, update, written_progress in zip(current_workers, updates, progress, strict=True):
+                if self._is_current(worker) and worker.id in saved_ids:
                     worker.mark_written(update)
-                    self._written_progress[update.id] = progress[update.id]
+                    self._written_progress[worker.id] = written_progress
+
+    def _is_current(self, worker: SubscriptionWorker) -> bool:
+        """Whether a worker still delivers for its subscription; another one may have replaced it."""
+        return self._workers.get(worker.id) is worker
 
     def _save(self, process: str, updates: Sequence[delivery_queries.StateUpdate], deleted_ids: set[str]) -> set[str]:
         with self._store.writing() as db:

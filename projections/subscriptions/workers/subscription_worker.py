@@ -81,9 +81,9 @@ class SubscriptionWorker:
         self._save()
         self.start_attempts()
 
-    def grant(self, rate: int | None) -> None:
+    def grant(self, sink_hash: str, rate: int | None) -> None:
         """Records a consent through a callback; see ConsentChecker."""
-        self._consent_checker.grant(rate)
+        self._consent_checker.grant(sink_hash, rate)
 
     def matches(self, number: int, event: EventMessage) -> bool:
         """Whether an event of the log belongs into one of its queues."""
@@ -98,8 +98,10 @@ class SubscriptionWorker:
 
     def start_attempts(self) -> None:
         """Starts every attempt that can start now, and schedules the others."""
+        if self.is_closed:
+            return  # a check for consent, or a timer for one, would outlive the worker
         self._consent_checker.check_if_due()
-        while not self.is_closed and self._active_count < self._concurrency and (next_entries := self._take_next()):
+        while self._active_count < self._concurrency and (next_entries := self._take_next()):
             self._active_count += 1
             self._idle.clear()
             self._context.start_task(self._run_attempts(*next_entries))
@@ -178,14 +180,22 @@ class SubscriptionWorker:
         if self.state.mark_written(update):
             self.start_attempts()
 
-    async def close(self, timeout: float = 0.0) -> None:
-        """Starts no more attempts, waits for running ones up to the time limit, and closes the sink."""
+    def stop(self) -> None:
+        """Starts no more attempts from now on."""
         self.is_closed = True
         self._scheduler.cancel()
+
+    async def close(self, timeout: float = 0.0) -> None:
+        """Starts no more attempts, waits for running ones up to the time limit, and closes the sink."""
+        self.stop()
         if timeout:
             try:
                 async with asyncio.timeout(timeout):
-                    await self._idle.wait()
+                    await self.wait_until_idle()
             except TimeoutError:
                 pass
         await self._sink_manager.close()
+
+    async def wait_until_idle(self) -> None:
+        """Returns when no attempt is running."""
+        await self._idle.wait()

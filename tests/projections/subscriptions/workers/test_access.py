@@ -8,9 +8,12 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from threading import Event
 from typing import Any
 
+import pytest
 from cloudevents.core.v1.event import CloudEvent
+from prometheus_client import generate_latest
 
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
@@ -332,6 +335,32 @@ def test_consent_comes_later(store_url: str) -> None:
     rig.close()
 
 
+def test_a_callback_of_the_previous_sink(sqlite_url: str) -> None:
+    # SUB-711, 714: it does not consent for the sink that replaced it, also if it comes before the update is applied
+    handshakes = Handshakes(ConsentAnswer(False))
+    rig = Rig(sqlite_url, validator=handshakes, policy="required", build_callback=lambda id, secret: secret)
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            await until(lambda: rig.status()["validation"]["state"] == "unvalidated")
+            rig.act("verify")
+            await until(lambda: len(handshakes.asked) == 2)
+            await asyncio.sleep(0.3)
+            before_update, after_update = (str(secret) for _, _, secret in handshakes.asked)
+            rig.subscribe(sink="https://other.example/")
+            rig.deliveries.consent("s", before_update, None)  # the update is in the log and not applied yet
+            await until(lambda: len(handshakes.asked) == 3)
+            await asyncio.sleep(1.2)  # time for requests of other processes
+            assert not rig.deliveries.consent("s", after_update, None)
+            assert rig.status()["validation"]["state"] == "unvalidated"
+            assert rig.deliveries.consent("s", str(handshakes.asked[2][2]), None)
+            await until(lambda: rig.status()["validation"]["state"] == "validated")
+
+    run(deliver)
+    rig.close()
+
+
 def test_a_callback_that_comes_while_others_are_written(sqlite_url: str) -> None:
     # SUB-714: it is stored with the next write, not lost
     rig = Rig(sqlite_url)
@@ -371,4 +400,303 @@ def test_a_new_sink_needs_a_new_consent(sqlite_url: str) -> None:
             assert len(handshakes.asked) == 2
 
     run(deliver)
+    rig.close()
+
+
+def test_a_deleted_subscription_asks_its_sink_no_more(sqlite_url: str) -> None:
+    # SUB-504, 842: when its last attempt ends, it plans no check for consent and leaves no metrics
+    handshakes, gate = Handshakes(ConsentAnswer(True)), asyncio.Event()
+    rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        await gate.wait()
+        return DELIVERED
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering() as deliverer:
+            rig.groups("a")
+            await until(lambda: rig.receiver.attempts["s"])
+            rig.unsubscribe()
+            await until(lambda: not deliverer.workers)
+            gate.set()
+            await until(lambda: rig.receiver.arrived["s"])
+            await asyncio.sleep(0.1)
+            rig.clock.move(2 * 86400)
+            await asyncio.sleep(0.1)
+            assert b'subscription="s"' not in generate_latest(deliverer.metrics.registry)
+
+    run(deliver)
+    assert len(handshakes.asked) == 1
+    rig.close()
+
+
+def test_a_consent_during_an_attempt(sqlite_url: str) -> None:
+    # SUB-713: the sink is opened again, and the attempt that has the previous one can still use it
+    handshakes, gate = Handshakes(ConsentAnswer(False), ConsentAnswer(True)), asyncio.Event()
+    rig = Rig(sqlite_url, validator=handshakes, policy="optional", origin="o")
+    closed: dict[str, int] = {}
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        closed[str(events[0].get_subject())] = rig.receiver.closed
+        return DELIVERED
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering() as deliverer:
+            is_waiting, catch_up = asyncio.Event(), deliverer.catch_up
+
+            async def catch_up_slowly() -> None:
+                if not is_waiting.is_set():
+                    is_waiting.set()
+                    await gate.wait()
+                await catch_up()
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(deliverer, "catch_up", catch_up_slowly)
+                rig.groups("a")
+                await until(is_waiting.is_set)
+                rig.act("verify")
+                await until(lambda: rig.status()["validation"]["state"] == "validated")
+                rig.groups("b")
+                await until(lambda: rig.receiver.subjects() == ["/dirs/b"])
+                gate.set()
+                await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+
+    run(deliver)
+    assert closed == {"/dirs/a": 0, "/dirs/b": 0}
+    assert [target.origin for target in rig.receiver.targets] == ["", "o"]
+    rig.close()
+
+
+def test_a_token_is_renewed_once_for_all_refused_requests(sqlite_url: str) -> None:
+    # SUB-307: also if a refusal arrives only after the renewal
+    renewed: list[str] = []
+
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+        renewed.append(refreshtoken)
+        return RenewedTokens(f"new{len(renewed)}", START + 5000)
+
+    rig = Rig(sqlite_url, secrets=SecretsInMemory(accesstoken="old", refreshtoken="r"), renew_tokens=renew)
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        if tokens_of(rig)[-1] != "old" or events[0].get_subject() == "/dirs/first":
+            return DELIVERED
+        if events[0].get_subject() == "/dirs/b":
+            await until(lambda: "/dirs/a" in rig.receiver.subjects())
+        return UNAUTHORIZED
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
+        async with rig.delivering():
+            rig.groups("first")
+            await until(lambda: rig.receiver.arrived["s"])
+            rig.record(("/dirs/a", {"n": 1}), ("/dirs/b", {"n": 1}))
+            await until(lambda: rig.receiver.subjects() == ["/dirs/first", "/dirs/a", "/dirs/b"])
+
+    run(deliver)
+    assert (renewed, tokens_of(rig)) == (["r"], ["old", "new1"])
+    rig.close()
+
+
+def test_a_credential_that_is_replaced_while_it_is_read(sqlite_url: str) -> None:
+    # SUB-308, 914: a missing secret of the previous settings does not stop the new ones
+    is_reading, gate = Event(), Event()
+
+    class SlowSecrets(SecretsInMemory):
+        def reveal(self, subscription: Subscription) -> Mapping[str, str]:
+            if is_reading.is_set():
+                return super().reveal(subscription)
+            is_reading.set()
+            gate.wait()
+            raise LookupError("sinkcredential.accesstoken")
+
+    rig = Rig(sqlite_url, secrets=SlowSecrets(accesstoken="t"))
+
+    async def deliver() -> None:
+        subscribe(rig, TOKEN, "accesstoken")
+        async with rig.delivering() as deliverer:
+            rig.groups("a")
+            await until(is_reading.is_set)
+            subscribe(rig, TOKEN | {"accesstokenexpiresutc": utc(9000)}, "accesstoken")
+            await until(lambda: deliverer.workers["s"].state.plan.position == rig.position)
+            gate.set()
+            await until(lambda: rig.receiver.subjects() == ["/dirs/a"])
+            await until(lambda: rig.status()["state"] == "active")
+
+    run(deliver)
+    rig.close()
+
+
+@pytest.mark.parametrize("renewed", [None, RenewedTokens("other", START + 2100)], ids=["failed", "renewed"])
+def test_a_credential_that_is_replaced_while_it_is_renewed(sqlite_url: str, renewed: RenewedTokens | None) -> None:
+    # SUB-307, 308: the new credential does not wait, and has its own expiry
+    is_renewing, gate = asyncio.Event(), asyncio.Event()
+
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+        is_renewing.set()
+        await gate.wait()
+        return renewed
+
+    rig = Rig(sqlite_url, secrets=SecretsInMemory(accesstoken="t", refreshtoken="r"), renew_tokens=renew)
+
+    async def deliver() -> None:
+        subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
+        rig.clock.move(2000)
+        async with rig.delivering() as deliverer:
+            rig.groups("a")
+            await until(is_renewing.is_set)
+            subscribe(rig, TOKEN | {"accesstokenexpiresutc": utc(9000)}, "accesstoken")
+            await until(lambda: deliverer.workers["s"].state.plan.position == rig.position)
+            gate.set()
+            await until(lambda: rig.receiver.subjects() == ["/dirs/a"])
+            rig.clock.move(200)
+            rig.groups("b")
+            await until(lambda: rig.receiver.subjects() == ["/dirs/a", "/dirs/b"])
+
+    run(deliver)
+    rig.close()
+
+
+def test_a_sink_that_is_gone_while_its_token_is_renewed(sqlite_url: str) -> None:
+    # 8.3: a failed renewal does not hide that only the owner can resume deliveries
+    is_renewing, has_answered, has_failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+        is_renewing.set()
+        await has_failed.wait()
+        return None
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        await has_answered.wait()
+        return Outcome(DeliveryResult.GONE, "410")
+
+    rig = Rig(sqlite_url, secrets=SecretsInMemory(accesstoken="t", refreshtoken="r"), renew_tokens=renew)
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
+        async with rig.delivering():
+            rig.groups("a")
+            await until(lambda: rig.receiver.attempts["s"])
+            rig.clock.move(950)
+            rig.groups("b")
+            await until(is_renewing.is_set)
+            has_answered.set()
+            await until(lambda: rig.status()["state"] == "gone")
+            has_failed.set()
+            await asyncio.sleep(0.3)  # time for a write of the state
+            assert rig.status()["state"] == "gone"
+
+    run(deliver)
+    rig.close()
+
+
+class SlowSecrets:
+    """Secrets by reference. A reading blocks while `gate` is not set, and says so."""
+
+    def __init__(self, **values: str) -> None:
+        self.values = values
+        self.is_reading, self.gate = Event(), Event()
+        self.gate.set()
+
+    def reveal(self, subscription: Subscription) -> Mapping[str, str]:
+        values = {name: self.values[reference] for name, reference in subscription.secrets.items()}
+        if not (gate := self.gate).is_set():
+            self.is_reading.set()
+            gate.wait()
+        return values
+
+    def replace(self, subscription: Subscription, values: Mapping[str, str]) -> None:
+        self.values |= {subscription.secrets[name]: value for name, value in values.items()}
+
+
+OLD_SECRETS = {"sinkcredential.accesstoken": "old_access", "sinkcredential.refreshtoken": "old_refresh"}
+NEW_SECRETS = {"sinkcredential.accesstoken": "new_access", "sinkcredential.refreshtoken": "new_refresh"}
+OTHER_REFRESH = REFRESH | {"refreshtokenendpoint": "https://other.example/"}
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_no_endpoint_gets_the_refresh_token_of_another(sqlite_url: str, is_refused: bool) -> None:
+    # SUB-304, 307: settings change while secrets are read, or while a refused request waits for the renewal of another
+    secrets = SlowSecrets(old_access="pass-a", old_refresh="r-old", new_access="pass-b", new_refresh="r-new")
+    renewals: list[tuple[str, str]] = []
+    gate = asyncio.Event()
+
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+        renewals.append((endpoint, refreshtoken))
+        await gate.wait()
+        return None
+
+    rig = Rig(sqlite_url, secrets=secrets, renew_tokens=renew)
+    rig.receiver.answer = lambda id, events: (
+        UNAUTHORIZED if tokens_of(rig)[-1] == "pass-a" and events[0].get_subject() != "/dirs/first" else DELIVERED
+    )
+
+    async def deliver() -> None:
+        rig.secrets = OLD_SECRETS
+        rig.subscribe(sinkcredential=REFRESH)
+        async with rig.delivering() as deliverer:
+            if is_refused:
+                rig.groups("first")
+                await until(lambda: rig.receiver.arrived["s"])
+                rig.record(("/dirs/a", {"n": 1}), ("/dirs/b", {"n": 1}))
+                await until(lambda: len(rig.receiver.attempts["s"]) == 3 and renewals)
+            else:
+                rig.clock.move(2000)
+                secrets.gate.clear()
+                rig.groups("a", "b")
+                await until(secrets.is_reading.is_set)
+            rig.secrets = NEW_SECRETS
+            rig.subscribe(sinkcredential=OTHER_REFRESH | {"accesstokenexpiresutc": utc(9000)})
+            await until(lambda: deliverer.workers["s"].state.plan.position == rig.position)
+            secrets.gate.set()
+            gate.set()
+            await until(lambda: {"/dirs/a", "/dirs/b"} <= set(rig.receiver.subjects()))
+            await until(lambda: rig.status()["state"] == "active")
+
+    run(deliver)
+    assert renewals == ([("https://tokens.example/", "r-old")] if is_refused else [])
+    rig.close()
+
+
+def test_secrets_that_are_replaced_while_consent_is_requested(sqlite_url: str) -> None:
+    # SUB-303: what that request has read does not count as the secrets of the open sink, of which answers are scrubbed
+    secrets = SlowSecrets(old_access="pass-a", new_access="pass-b")
+    rig = Rig(sqlite_url, secrets=secrets, validator=Handshakes(ConsentAnswer(True)), policy="required", origin="o")
+    gate = asyncio.Event()
+
+    async def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        await gate.wait()
+        return Outcome(DeliveryResult.REJECTED, "400", "no pass-b")
+
+    rig.receiver.answer = answer
+
+    async def deliver() -> None:
+        rig.secrets = {"sinkcredential.accesstoken": "old_access"}
+        rig.subscribe(sinkcredential=TOKEN)
+        async with rig.delivering():
+            await until(lambda: rig.status()["validation"]["state"] == "validated")
+            secrets.gate.clear()
+            rig.act("verify")
+            await until(secrets.is_reading.is_set)
+            blocked, secrets.gate = secrets.gate, Event()
+            secrets.gate.set()
+            rig.secrets = {"sinkcredential.accesstoken": "new_access"}
+            rig.subscribe(sinkcredential=TOKEN)
+            rig.groups("a")
+            await until(lambda: rig.receiver.attempts["s"])
+            blocked.set()
+            await asyncio.sleep(0.2)
+            gate.set()
+            await until(lambda: rig.deadletters())
+
+    run(deliver)
+    assert rig.deadletters()[0]["message"] == "no ***"
     rig.close()

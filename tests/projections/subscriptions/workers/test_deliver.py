@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
+import sqlite3
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +20,8 @@ from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult,
 from annals.projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import sequence_of
+from annals.projections.subscriptions.state import delivery_store, subscription_changes
+from annals.projections.subscriptions.workers import deliverer
 from tests.support.delivery_rig import Rig, advance_until, until
 
 RETRY = Outcome(DeliveryResult.RETRY, "503", "busy")
@@ -268,6 +272,44 @@ def test_dead_letters_are_dropped_or_sent_to_another_sink(rig: Rig) -> None:
     assert [sent_letters[0].get_extension(name) for name in extensions] == ["rejected", 1, "s"]
 
 
+def test_a_store_that_fails_at_the_start(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # SUB-801: deliveries begin once the tables can be created and the subscriptions be read, and can end before that
+    failures: list[str] = []
+
+    def failing(name: str, work: Callable[..., Any], times: float) -> Callable[..., Any]:
+        def fail_first(*arguments: Any) -> Any:
+            if failures.count(name) < times:
+                failures.append(name)
+                raise sqlite3.OperationalError(f"{name}: database is locked")
+            return work(*arguments)
+
+        return fail_first
+
+    async def deliver() -> None:
+        rig.subscribe(start="earliest")
+        rig.groups("a")
+        async with rig.delivering():
+            await until(lambda: rig.receiver.subjects() == ["/dirs/a"])
+
+    async def end() -> None:
+        async with rig.delivering():
+            await until(lambda: len(failures) == 5)
+
+    create_tables = delivery_store.create_tables
+    monkeypatch.setattr(deliverer, "_FAILURE_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(delivery_store, "create_tables", failing("tables", create_tables, 1))
+    monkeypatch.setattr(subscription_changes, "read_living", failing("load", subscription_changes.read_living, 2))
+    run(deliver)
+    assert failures == ["tables", "load", "load"]
+    assert [record.message for record in caplog.records if record.name == "annals.deliveries"] == [
+        f"deliveries: OperationalError: {name}: database is locked" for name in failures
+    ]
+    monkeypatch.setattr(delivery_store, "create_tables", failing("tables", create_tables, math.inf))
+    run(end)
+
+
 def test_pause_and_resume(both: Rig) -> None:
     # SUB-833, walk-through 4: no attempt starts once a pause is recorded; events of the pause arrive in order
     async def deliver() -> None:
@@ -290,26 +332,24 @@ def test_pause_and_resume(both: Rig) -> None:
     assert both.receiver.sequences() == sorted(both.receiver.sequences())
 
 
-def test_a_pause_that_was_answered_holds(rig: Rig) -> None:
+@pytest.mark.parametrize("act", ["pause", "delete"])
+def test_a_pause_or_deletion_that_was_answered_holds(both: Rig, act: str) -> None:
     # SUB-833, 504: before an attempt starts, every commit that this process has answered is applied
     started: list[int] = []
-    gate = asyncio.Event()
 
-    async def slowly(id: str, events: Sequence[CloudEvent]) -> Outcome:
+    def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
         started.append(len(started))
-        await gate.wait()
+        if len(started) == 1:  # the next attempt is the first that can know of it
+            _ = both.act("pause") if act == "pause" else both.unsubscribe()
         return DELIVERED
 
-    rig.receiver.answer = lambda id, events: slowly(id, events)
-    rig.receiver.concurrency = 1
+    both.receiver.answer, both.receiver.concurrency = answer, 1
 
     async def deliver() -> None:
-        rig.subscribe()
-        async with rig.delivering():
-            rig.groups(*(f"g{number}" for number in range(20)))
+        both.subscribe()
+        both.groups(*(f"g{number}" for number in range(20)))
+        async with both.delivering():
             await until(lambda: started)
-            rig.act("pause")
-            gate.set()
             await asyncio.sleep(0.2)
 
     run(deliver)
@@ -611,13 +651,13 @@ def test_a_hot_subject_blocks_no_other(rig: Rig) -> None:
         rig.record_repeatedly("/dirs/hot", hot)
         rig.groups("a", "b")
         async with rig.delivering():
-            await until(lambda: rig.receiver.subjects("slow") == ["/dirs/a", "/dirs/b"])
-            await until(lambda: len(rig.receiver.arrived["swift"]) == hot + 2)
-            await until(lambda: rig.status("slow")["pending"] == hot)
+            await until(lambda: rig.receiver.subjects("slow") == ["/dirs/a", "/dirs/b"], 120)
+            await until(lambda: len(rig.receiver.arrived["swift"]) == hot + 2, 120)
+            await until(lambda: rig.status("slow")["pending"] == hot, 120)
             assert (rig.status("slow")["position"], rig.status("slow")["lag"]) == (2, hot + 2)
             assert sum(isinstance(each, EventMessage) for each in gc.get_objects()) < 2 * MAX_READY_KEYS
             gate.set()
-            await until(lambda: rig.status("slow")["lag"] == 0)
+            await until(lambda: rig.status("slow")["lag"] == 0, 120)
 
     run(deliver)
     for id in ("slow", "swift"):
@@ -656,7 +696,7 @@ def test_a_batch_waits_for_more(rig: Rig) -> None:
             await asyncio.sleep(0.3)
             assert not rig.receiver.attempts["s"]
             rig.groups("b")
-            await asyncio.sleep(0.3)
+            await until(lambda: rig.status()["pending"] == 2)
             rig.clock.move(5)
             await until(lambda: rig.receiver.attempts["s"])
 

@@ -11,12 +11,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from cloudevents.core.v1.event import CloudEvent
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
-from tests.support.delivery_rig import Rig, advance_until
+from annals.projections.subscriptions.decisions.delivery_state import LIVE
+from annals.projections.subscriptions.sequence import parse_sequence
+from annals.projections.subscriptions.workers.event_dispatcher import EventDispatcher
+from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
+from tests.support.delivery_rig import Rig, advance_until, until
 from tests.support.examples import examples
 
 FEW = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
@@ -127,7 +132,7 @@ async def _run_all(rig: Rig, sinks: Sinks, runs: list[Run], members: dict[str, A
 
 
 def _check(rig: Rig, sinks: Sinks) -> None:
-    wanted = [event for event in _expected_events(rig) if event["subject"] is not None]
+    wanted = [event for event in _published_events(rig, after=1) if event["subject"] is not None]
     arrived = rig.receiver.arrived["s"]
     sequences = {str(event.get_extension("sequence")) for event in arrived}
     dead = {letter["sequence"] for letter in rig.deadletters()}
@@ -145,8 +150,110 @@ def _check(rig: Rig, sinks: Sinks) -> None:
     assert all(found == sorted(found) for found in first.values())
 
 
-def _expected_events(rig: Rig) -> list[dict[str, Any]]:
-    """The attributes of all messages after the subscription's creation."""
+@dataclass(frozen=True)
+class Update:
+    """An update of the subscription by its owner. arrivals: the number of events that arrive before the next one."""
+
+    arrivals: int
+    prefix: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change as the deliverer applies it.
+
+    since: the position of the event that set where the subscription starts. read_up_to: where reading continues.
+    arrived: the number of events that had arrived.
+    """
+
+    prefix: str
+    since: int
+    read_up_to: int
+    arrived: int
+
+
+UPDATES = st.lists(
+    st.builds(
+        Update,
+        st.integers(1, 30),
+        st.sampled_from(("/dirs/", "/dirs/x", "/dirs/y")),
+        st.sampled_from((1, 1, 60, 230)),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@FEW
+@given(UPDATES)
+def test_no_update_skips_events(updates: list[Update]) -> None:
+    # SUB-801, 804, 502: however often the owner changes filter and start while the log is read, all events arrive that
+    # the filter wants which is in force when reading passes them
+    with TemporaryDirectory() as folder:
+        rig = Rig(f"sqlite:///{Path(folder) / 'annals.db'}")
+        for first in range(0, 300, 30):
+            names = (f"{'x' if number % 5 == 0 else 'y'}{number}" for number in range(first, first + 30))
+            rig.record(*((f"/dirs/{name}", {"n": 1}) for name in names))
+        try:
+            changes = asyncio.run(_update_while_reading(rig, updates))
+            events, arrived = _published_events(rig, after=0), rig.receiver.sequences()
+            missing = [event["sequence"] for event in events if _is_missing(event, changes, arrived)]
+            assert not missing
+        finally:
+            rig.close()
+
+
+async def _update_while_reading(rig: Rig, updates: list[Update]) -> list[Change]:
+    """Makes the updates, the first of which creates the subscription. Returns all changes, in order."""
+    left, changes, due = list(updates), list[Change](), 0
+
+    def update() -> None:
+        nonlocal due
+        each = left.pop(0)
+        due = len(rig.receiver.arrived["s"]) + each.arrivals
+        rig.subscribe(start=each.start, filters=[{"prefix": {"subject": each.prefix}}])
+
+    def answer(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        if left and len(rig.receiver.arrived["s"]) >= due:
+            update()
+        return DELIVERED
+
+    def record_change(dispatcher: EventDispatcher, worker: SubscriptionWorker) -> None:
+        subscription, read_up_to = worker.state.plan.subscription, worker.state.queues[LIVE].read_up_to
+        prefix = subscription.attributes["filters"][0]["prefix"]["subject"]
+        changes.append(Change(prefix, subscription.since, read_up_to, len(rig.receiver.arrived["s"])))
+        add(dispatcher, worker)
+
+    add = EventDispatcher.add
+    rig.receiver.answer = answer
+    update()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventDispatcher, "add", record_change)
+        async with rig.delivering():
+            await until(lambda: rig.status()["position"] == rig.position and not rig.status()["pending"])
+    return changes
+
+
+def _is_missing(event: dict[str, Any], changes: list[Change], arrived: list[str]) -> bool:
+    """Whether an event should have arrived since the start was set, and did not.
+
+    The filter judges it that is in force when reading passes it for the last time, and later ones if it is still not
+    attempted. If the start changes after that, the event is before the new start.
+    """
+    sequence = parse_sequence(event["sequence"])
+    assert sequence is not None
+    passed = [index for index, change in enumerate(changes) if change.read_up_to < sequence]
+    judging = changes[passed[-1] :] if passed else []
+    if not judging or judging[0].since != judging[-1].since:
+        return False
+    start = next(change for change in changes if change.since == judging[0].since)
+    is_wanted = all(event["subject"].startswith(change.prefix) for change in judging)
+    return is_wanted and event["sequence"] not in arrived[start.arrived :]
+
+
+def _published_events(rig: Rig, after: int) -> list[dict[str, Any]]:
+    """The attributes of all messages after a position."""
     from annals.projections.database.connections import connect
     from annals.projections.log.reader import Log
     from annals.projections.subscriptions.event_messages import EventMessageReader
@@ -154,7 +261,7 @@ def _expected_events(rig: Rig) -> list[dict[str, Any]]:
 
     reader = connect(rig.url)
     try:
-        feed, after, found = EventMessageReader(lambda: Log(reader), FAMILIES), 1, []
+        feed, found = EventMessageReader(lambda: Log(reader), FAMILIES), []
         while after < rig.position:
             after, messages = feed.read_chunk(after, rig.position)
             found += [dict(each.attributes) for each in messages]
