@@ -232,8 +232,9 @@ def test_rates() -> None:
     assert not RequestRates(None, None).is_on and RequestRates(None, 1).is_on
 
 
-def test_rates_over_http(sqlite_url: str) -> None:
+def test_rates_over_http(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """429 with the rate and Retry-After, by address for anonymous callers; Confluent's API has the same limits."""
+    monkeypatch.setattr(RequestRates.__init__, "__defaults__", (lambda: 0.0,))  # all requests within one moment
     create(sqlite_url)
     options: dict[str, Any] = {"rate_writes": 2, "trusted_proxies": "127.0.0.1"}
     with serving(sqlite_url, **options) as api:
