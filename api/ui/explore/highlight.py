@@ -28,7 +28,7 @@ _LANGUAGES: Final = (
 #: their length.
 _MAX_SECONDS: Final = 1.0
 
-Token = TypeVar("Token")
+T = TypeVar("T")
 
 
 class HighlightedText(NamedTuple):
@@ -66,7 +66,7 @@ def _marked(text: str, language: str) -> Markup | None:
         return None
 
 
-def _within_time(tokens: Iterable[Token]) -> Iterator[Token]:
+def _within_time(tokens: Iterable[T]) -> Iterator[T]:
     """The tokens. Raises: TimeoutError once they have taken too much time of the processor."""
     end = time.thread_time() + _MAX_SECONDS
     for token in tokens:

@@ -142,9 +142,9 @@ def _search_differences(
     return snapshot, first_difference, found
 
 
-def comparison_fact(here: int, there: int, is_counted: bool) -> dict[str, Any]:
-    """The fact under COMPARED_AT_KEY. here, there: log positions."""
-    return {"here": here, "there": there, "counted": is_counted}
+def comparison_fact(local_position: int, remote_position: int, is_counted: bool) -> dict[str, Any]:
+    """The fact under COMPARED_AT_KEY, about the ends of both logs."""
+    return {"local": local_position, "remote": remote_position, "counted": is_counted}
 
 
 def facts_to_record(
@@ -152,7 +152,7 @@ def facts_to_record(
 ) -> Mapping[str, Any]:
     """The facts of a comparison; none of an outdated one, and only its time if the same was compared and counted."""
     recorded_at = status.get(COMPARED_AT_KEY)
-    if recorded_at is not None and recorded_at["here"] > compared_at["here"]:
+    if recorded_at is not None and recorded_at["local"] > compared_at["local"]:
         return {}
     if recorded_at == {**compared_at, "counted": True} and not compared_at["counted"]:
         return {"checked": time.time()}
