@@ -12,7 +12,8 @@ from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import PasswordVerifier, parse_passwords
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.certificates import CertificateVerifier, parse_clients
-from annals.api.auth.files.watched_files import Upkeep, WatchedFiles
+from annals.api.auth.files.periodic_tasks import PeriodicTasks
+from annals.api.auth.files.watched_files import WatchedFiles
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.keys import KeyVerifier
@@ -35,7 +36,7 @@ _LOG: Final = logging.getLogger("annals")
 
 def build_authenticator(
     settings: AuthSettings,
-    upkeep: Upkeep,
+    periodic_tasks: PeriodicTasks,
     proxies: TrustedProxies,
     resolver: Resolver | None = None,
     denials: DenialLog | None = None,
@@ -44,7 +45,7 @@ def build_authenticator(
     sessions: Sessions | None = None,
     provider: OidcProvider | None = None,
 ) -> Authenticator:
-    """The authenticator of a server. upkeep: keeps it current. resolver: for the URL of the keys of JWTs.
+    """The authenticator of a server. periodic_tasks: keeps it current. resolver: for the URL of the keys of JWTs.
 
     denials: where refusals are counted and logged. access: the API keys and grants in the log; None to know none.
     key_uses: where uses of keys are noted. sessions: those of people in browsers. provider: of ID tokens that
@@ -54,25 +55,25 @@ def build_authenticator(
     """
     verifiers: list[CredentialVerifier] = []
     if settings.tokens:
-        verifiers.append(FixedTokenVerifier(_watched_tokens(settings.tokens, upkeep)))
+        verifiers.append(FixedTokenVerifier(_watched_tokens(settings.tokens, periodic_tasks)))
     if settings.api_keys and access is not None:
         verifiers.append(KeyVerifier(access))
     if settings.basic_file:
         passwords = WatchedFiles((settings.basic_file,), partial(parse_passwords, settings.basic_file))
-        verifiers.append(PasswordVerifier(upkeep.watch(passwords).current))
+        verifiers.append(PasswordVerifier(periodic_tasks.watch(passwords).current))
     if settings.tls_clients:
         clients = WatchedFiles((settings.tls_clients,), partial(parse_clients, settings.tls_clients))
-        verifiers.append(CertificateVerifier(upkeep.watch(clients).current))
+        verifiers.append(CertificateVerifier(periodic_tasks.watch(clients).current))
     if provider is not None and settings.oidc is not None and settings.oidc.cli_client_id:
         # Before other JWTs, because the same issuer may sign them for another audience.
         verifiers.append(IdTokenVerifier(provider, settings.oidc.cli_client_id))
-        upkeep.repeat(provider.refresh_metadata)
+        periodic_tasks.repeat(provider.refresh_metadata)
     if settings.jwt_keys:
         from annals.api.auth.jwt import JwtVerifier  # with all of cryptography, which most servers do not need
 
         keys = IssuerKeys(settings.jwt_keys, resolver)
         verifiers.append(JwtVerifier(keys, settings.claims))
-        upkeep.repeat(keys.refresh)
+        periodic_tasks.repeat(keys.refresh)
         for name in ("issuer", "audience"):
             if getattr(settings.claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
@@ -82,9 +83,9 @@ def build_authenticator(
     return Authenticator(verifiers, settings.anonymous, proxies, rates, denials, access, key_uses)
 
 
-def _watched_tokens(setting: str, upkeep: Upkeep) -> Callable[[], FixedTokens]:
+def _watched_tokens(setting: str, periodic_tasks: PeriodicTasks) -> Callable[[], FixedTokens]:
     load = partial(parse_fixed_tokens, setting)
     if json_settings.is_inline_json(setting):
         tokens = load()
         return lambda: tokens
-    return upkeep.watch(WatchedFiles((setting,), load)).current
+    return periodic_tasks.watch(WatchedFiles((setting,), load)).current

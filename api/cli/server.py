@@ -197,7 +197,7 @@ def run_server(
     _, *confluent_sockets = sockets
     ports = [each.getsockname()[1] for each in confluent_sockets]
     tls = settings.tls
-    tls_contexts = app.state.upkeep.watch(WatchedFiles(tls.paths, partial(load_tls, tls))) if tls else None
+    tls_contexts = app.state.periodic_tasks.watch(WatchedFiles(tls.paths, partial(load_tls, tls))) if tls else None
     config = BoundedConfig(
         ConfluentPort(app, ports[0]) if ports else app,
         settings.connection_limits,

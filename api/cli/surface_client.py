@@ -10,11 +10,11 @@ from urllib.parse import quote, urlencode
 
 from starlette.types import Message
 
-from annals.api.dispatch import Surface
 from annals.api.http.id_pages import MAX_LIMIT
 from annals.api.http.methods import MethodNotAllowed
 from annals.api.http.request import Request
 from annals.api.http.response import Response
+from annals.api.server.dispatch import Surface
 from annals.domain.access.roles import CONSOLE, Caller
 from annals.domain.values.json_text import dumps
 

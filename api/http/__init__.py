@@ -1,5 +1,5 @@
 """HTTP for all surfaces: requests, responses, limits, conditions, compression, proxies, errors.
 
 Paths and bodies of one surface belong to its folder.
-Begin with `request.py` and `response.py`; `api/dispatch.py` uses them.
+Begin with `request.py` and `response.py`; `api/server/dispatch.py` uses them.
 """

@@ -1,6 +1,6 @@
 """A parsed HTTP request: path, query, headers, and the root for URLs in its response.
 
-It is part of the fast path; see `api/dispatch.py`.
+It is part of the fast path; see `api/server/dispatch.py`.
 """
 
 from __future__ import annotations

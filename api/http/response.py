@@ -79,7 +79,10 @@ async def send_response(
 
 
 async def _send_whole(response: Response, body: bytes, send: Send, is_head: bool, extra_headers: Headers) -> None:
-    """Sends a complete body: a fast path; see `api/dispatch.py`. Joining its chunks would copy a large list twice."""
+    """Sends a complete body: a fast path; see `api/server/dispatch.py`.
+
+    Joining its chunks would copy a large list twice.
+    """
     length_headers = (
         []
         if response.status in BODYLESS_STATUSES

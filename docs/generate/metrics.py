@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from annals.api.dispatch import Dispatcher
+from annals.api.server.dispatch import Dispatcher
 from docs.generate.application import RunningRegistry, running_registry
 from docs.generate.markdown import code, page, table
 

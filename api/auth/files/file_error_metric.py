@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from annals.api.auth.files.watched_files import Upkeep
+from annals.api.auth.files.periodic_tasks import PeriodicTasks
 
 
 class FileErrorCollector(Collector):
     """Reads the state of the files at each scrape."""
 
-    def __init__(self, upkeep: Upkeep) -> None:
-        self._upkeep = upkeep
+    def __init__(self, periodic_tasks: PeriodicTasks) -> None:
+        self._periodic_tasks = periodic_tasks
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         family = GaugeMetricFamily(
@@ -22,6 +22,6 @@ class FileErrorCollector(Collector):
             "1 for a file of callers or certificates that has changed and cannot be used.",
             labels=("file",),
         )
-        for file, has_error in self._upkeep.file_errors().items():
+        for file, has_error in self._periodic_tasks.file_errors().items():
             family.add_metric((file,), int(has_error))
         yield family

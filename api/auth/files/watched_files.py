@@ -5,15 +5,12 @@ A file that cannot be read or parsed leaves the content as it was; a log line an
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
-#: Seconds between two looks at the files.
-CHECK_SECONDS: Final = 2.0
 _LOG: Final = logging.getLogger("annals.callers")
 
 #: What changes with a file: its inode, its times, its size. None for a file that is not there.
@@ -59,36 +56,6 @@ class WatchedFiles(Generic[T]):
 
     def _read_stamps(self) -> tuple[Stamp, ...]:
         return tuple(map(_stamp, self._paths))
-
-
-class Upkeep:
-    """What an authenticator needs while the server runs: looks at its files, and whatever else is due."""
-
-    def __init__(self) -> None:
-        self._files: list[WatchedFiles[Any]] = []
-        self._tasks: list[Callable[[], Awaitable[None]]] = []
-
-    def watch(self, files: WatchedFiles[T]) -> WatchedFiles[T]:
-        """The same files, which are looked at from now on."""
-        self._files.append(files)
-        return files
-
-    def repeat(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Also awaits a task every CHECK_SECONDS. It must not fail."""
-        self._tasks.append(task)
-
-    async def run(self) -> None:
-        """Works until it is cancelled."""
-        while self._files or self._tasks:
-            await asyncio.sleep(CHECK_SECONDS)
-            for files in self._files:
-                await asyncio.to_thread(files.check)
-            for task in self._tasks:
-                await task()
-
-    def file_errors(self) -> dict[str, bool]:
-        """Whether each file is broken, by its path."""
-        return {files.name: files.has_error for files in self._files}
 
 
 def _stamp(path: str) -> Stamp:

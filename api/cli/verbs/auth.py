@@ -57,14 +57,14 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
 
     Example: ANNALS_TOKENS=tokens.json annals auth check --secret-file token.txt
     """
-    from annals.api.app import build_provider, build_settings_authenticator
     from annals.api.auth.credentials import InvalidCredential
-    from annals.api.auth.files.watched_files import Upkeep
+    from annals.api.auth.files.periodic_tasks import PeriodicTasks
     from annals.api.auth.whoami import identity_document
+    from annals.api.server.caller_parts import build_provider, build_settings_authenticator
 
     settings = load_settings()
     authenticator = build_settings_authenticator(
-        settings, Upkeep(), stored_access=_stored_access(settings), provider=build_provider(settings)
+        settings, PeriodicTasks(), stored_access=_stored_access(settings), provider=build_provider(settings)
     )
     if not authenticator.names:
         raise UsageError(

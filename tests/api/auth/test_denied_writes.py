@@ -43,8 +43,7 @@ def api(store_url: str) -> Iterator[Api]:
 
 def stored_denials(api: Api, query: str = "") -> Any:
     """The stored denials, after a run of the periodic tasks."""
-    for task in api.app.state.upkeep._tasks:
-        api.runner.run(task())
+    api.runner.run(api.app.state.periodic_tasks.run_once())
     return api.send("GET", f"/-/denials{query}", **ADMIN).json()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from annals.api.auth.files import watched_files
+from annals.api.auth.files import periodic_tasks
 from annals.api.feeds import feeds, rights_check
 from tests.api.feeds.streams import reading
 from tests.support.registries.in_process import Api, create, serving
@@ -211,7 +211,7 @@ def test_a_stream_ends_when_its_reader_has_other_rights(
     # ACC-83: a stream checks the rights of its reader again, also without events, and ends after they have changed
     for module in (feeds, rights_check):
         monkeypatch.setattr(module, "RIGHTS_SECONDS", 0.05)
-    monkeypatch.setattr(watched_files, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(periodic_tasks, "INTERVAL", 0.05)
     known = {"root": {"name": "root", "role": "admin"}}
     more = {"c": {"name": "c", "groups": {"/dirs/a": "reader", "/dirs/b": "reader"}}}
     file = tmp_path / "tokens.json"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from annals.api.app import OWN_NAMES
-from annals.api.dispatch import Dispatcher
+from annals.api.server.dispatch import Dispatcher
+from annals.api.server.mounts import OWN_NAMES
 from annals.domain.compat.legacy_apis import LEGACY_APIS
 from tests.api.openapi.test_openapi import Page
 from tests.support.registries.in_process import BASE, Api

@@ -68,8 +68,7 @@ def whoami(api: Api, cookie: str) -> Any:
 
 def check_files(api: Api) -> None:
     """Checks the files for changes, as the server does every few seconds."""
-    for file in api.app.state.upkeep._files:
-        file.check()
+    api.runner.run(api.app.state.periodic_tasks.run_once())
 
 
 @pytest.mark.parametrize(
