@@ -68,6 +68,25 @@ class CopyOptions(NamedTuple):
 NO_COPY_OPTIONS: Final = CopyOptions()
 
 
+class ImportRequest(NamedTuple):
+    """From where and to where `annals import` copies, as the options say.
+
+    url: root of the other registry. topic: with its records, on `brokers`. dump: file of such records. server: URL of
+    the registry to copy into; None for the store of the settings.
+    """
+
+    url: str | None
+    topic: str | None
+    dump: Path | None
+    brokers: str | None
+    server: str | None
+
+    @property
+    def sources(self) -> list[object]:
+        """The sources that are given: one, if there is anything to copy."""
+        return [source for source in (self.url, self.topic, self.dump) if source is not None]
+
+
 def with_copy_options(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb with the options of `CopyOptions` in place of its parameter `copy`, which receives their values."""
     types = get_type_hints(CopyOptions, include_extras=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from threading import Event
-from typing import NamedTuple
 
 from annals.api.cli.confluent_copies.connections import open_other_registry, open_own_server
-from annals.api.cli.confluent_copies.copy_options import CopyOptions
+from annals.api.cli.confluent_copies.copy_options import CopyOptions, ImportRequest
 from annals.api.cli.confluent_copies.import_copy import (
     ImportOptions,
     ImportSource,
@@ -23,16 +21,6 @@ from annals.api.settings.settings import Settings
 from annals.projections.confluent_copy.rest_api import RestApi
 from annals.projections.confluent_copy.rest_reader import RestReader
 from annals.projections.confluent_copy.selection import source_name
-
-
-class ImportRequest(NamedTuple):
-    """From where and to where, as the options say: one of `url`, `topic` with `brokers`, or `dump` is given."""
-
-    url: str | None
-    topic: str | None
-    dump: Path | None
-    brokers: str | None
-    server: str | None
 
 
 def import_schemas(request: ImportRequest, settings: Settings, copy: CopyOptions, interval: float | None) -> None:

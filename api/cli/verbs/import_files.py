@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, wait
 from pathlib import Path
 from threading import Event
@@ -13,6 +14,7 @@ import typer
 from annals.api.cli.confluent_copies.copy_options import (
     NO_COPY_OPTIONS,
     CopyOptions,
+    ImportRequest,
     refuse_copy_options,
     with_copy_options,
 )
@@ -31,6 +33,7 @@ from annals.domain.values.json_text import InvalidJson, loads
 
 if TYPE_CHECKING:
     from annals.api.registry.open_registry import Registry
+    from annals.api.settings.settings import Settings
     from annals.commands.command_bus import CommandBus
     from annals.commands.store.log import Store
     from annals.commands.store.write_transaction import Recorded
@@ -73,7 +76,8 @@ FollowOption = Annotated[
     bool, typer.Option("--follow", help="Copy again and again until Ctrl-C or SIGTERM, deletions included.")
 ]
 Interval = Annotated[
-    float, typer.Option("--interval", min=0.1, max=MAX_SECONDS, help="Seconds between two copies of --follow.")
+    float | None,
+    typer.Option("--interval", min=0.1, max=MAX_SECONDS, help="Seconds between two copies of --follow; default: 5."),
 ]
 Server = Annotated[
     str | None,
@@ -107,7 +111,7 @@ def import_(
     kafka: Brokers = None,
     copy: CopyOptions = NO_COPY_OPTIONS,
     follow: FollowOption = False,
-    interval: Interval = _INTERVAL,
+    interval: Interval = None,
     server: Server = None,
 ) -> None:
     """Import xRegistry documents into the registry, in the given order; or copy another schema registry.
@@ -123,36 +127,45 @@ def import_(
 
     Example: annals import --from-confluent https://registry.example:8081 --report copied.jsonl
     """
-    sources = [one for one in (from_confluent, from_schemas_topic, from_schemas_dump) if one is not None]
-    if sources:
-        if files or as_ or dialect or len(sources) > 1:
-            raise UsageError("copies have one source; documents, --as and --dialect belong to another import.")
-        if (from_schemas_topic is not None) != (kafka is not None):
-            raise UsageError("--from-schemas-topic and --kafka belong together.")
-        if server is not None and (database or public_url):
-            raise UsageError("--server: the server knows its own store; leave out --database and --public-url.")
-        # Late, because files need none of the clients.
-        from annals.api.cli.confluent_copies.import_verb import ImportRequest, import_schemas
-
-        request = ImportRequest(from_confluent, from_schemas_topic, from_schemas_dump, kafka, server)
+    request = ImportRequest(from_confluent, from_schemas_topic, from_schemas_dump, kafka, server)
+    if request.sources:
+        if files or as_ or dialect:
+            raise UsageError("documents, --as and --dialect belong to another import than copies.")
+        _check_copy(request, database or public_url, follow, interval)
         settings = load_settings(database=database, public_url=public_url)
         require_other_file(copy.report, settings, from_schemas_dump, copy.secret_file, copy.ca)
-        import_schemas(request, settings, copy, interval if follow else None)
+        from annals.api.cli.confluent_copies.import_verb import import_schemas  # late, because files need no clients
+
+        import_schemas(request, settings, copy, (interval or _INTERVAL) if follow else None)
         return
+    others = {
+        "--kafka": kafka is not None,
+        "--follow": follow,
+        "--interval": interval is not None,
+        "--server": server is not None,
+    }
     refuse_copy_options(
-        copy,
-        {
-            "--kafka": kafka is not None,
-            "--follow": follow,
-            "--interval": interval != _INTERVAL,
-            "--server": server is not None,
-        },
-        "name their source with --from-confluent, --from-schemas-topic or --from-schemas-dump",
+        copy, others, "name their source with --from-confluent, --from-schemas-topic or --from-schemas-dump"
     )
     if not files:
         raise typer.BadParameter("name documents, or a registry with --from-confluent.", param_hint="'FILE...'")
     settings = load_settings(database=database, public_url=public_url)
-    document_files = [_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files]
+    _import_files([_translate_file(file, dialect) if dialect else _read_file(file, as_) for file in files], settings)
+
+
+def _check_copy(request: ImportRequest, store: str | None, follow: bool, interval: float | None) -> None:
+    """Checks that the options of a copy fit each other. store: an option that names a store. Raises: UsageError."""
+    if len(request.sources) > 1:
+        raise UsageError("copies have one source.")
+    if (request.topic is not None) != (request.brokers is not None):
+        raise UsageError("--from-schemas-topic and --kafka belong together.")
+    if request.server is not None and store:
+        raise UsageError("--server: the server knows its own store; leave out --database and --public-url.")
+    if interval is not None and not follow:
+        raise UsageError("--interval: only with --follow, which copies again and again.")
+
+
+def _import_files(document_files: Sequence[DocumentFile], settings: Settings) -> None:
     with (
         open_local_registry(settings) as registry,
         work_progress() as work,

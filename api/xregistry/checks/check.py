@@ -177,25 +177,20 @@ def load_candidate(
         return CandidateVersion(target.xid, document, compatibility, unchecked_reason=NO_RULE)
     if compatibility is None or row is None:
         return CandidateVersion(target.xid, document, compatibility)
-    include_ancestors = {"all": True, "latest": False}.get(against or "", compatibility.endswith(_TRANSITIVE))
-    version_ids = (
-        None
-        if against in (None, "", "all", "latest")
-        else [version_id.strip() for version_id in str(against).split(",")]
-    )
     versions = _stored_versions(
         view, row.xid, enabled_formats, f"{target.resource.singular}url" if target.resource else ""
     )
+    include_ancestors = {"all": True, "latest": False}.get(against or "", compatibility.endswith(_TRANSITIVE))
     if replaced is not None:
         version = _select_versions(versions, [replaced], target.xid)[0]
         ancestors = _ancestors(versions, version)[: None if include_ancestors else 1]
         successors = _successors(versions, version, all_successors=include_ancestors)
         return CandidateVersion(target.xid, document, compatibility, ancestors, successors)
-    compared_versions = (
-        _select_versions(versions, version_ids, target.xid)
-        if version_ids
-        else _newest_versions(versions, include_ancestors=include_ancestors)
-    )
+    if against in (None, "", "all", "latest"):
+        compared_versions = _newest_versions(versions, include_ancestors=include_ancestors)
+    else:
+        version_ids = [version_id.strip() for version_id in str(against).split(",")]
+        compared_versions = _select_versions(versions, version_ids, target.xid)
     return CandidateVersion(target.xid, document, compatibility, compared_versions)
 
 

@@ -345,6 +345,10 @@ WRONG_USAGE = [
     (("import", "data.json", "--dry-run", "--follow"), "--dry-run, --follow: only for copies of schemas; name their"),
     (("import", "data.json", "--kafka", "h:1"), "--kafka: only for copies"),
     (("import", "data.json", "--interval", "1"), "--interval: only for copies"),
+    (("import", "--from-confluent", "http://127.0.0.1:1", "--interval", "1"), "--interval: only with --follow"),
+    (("import", "--from-schemas-dump", "data.json", "--interval", "5"), "--interval: only with --follow"),
+    (("import", "--from-schemas-dump", "data.json", "--from-confluent", "http://h"), "copies have one source"),
+    (("import", "data.json", "--from-confluent", "http://h"), "documents, --as and --dialect belong to another"),
     (("export", "--asof", "3", "--subject-prefix", "x"), "--subject-prefix, --asof: only for copies"),
     (("export", "--new-ids"), "--new-ids: only for copies of schemas; name their target with --to-confluent."),
 ]
