@@ -268,18 +268,17 @@ def test_an_answer_that_is_nested_too_deeply(annals: Annals, folder: Path) -> No
     assert compared.code == 1 and "this is not the answer of a registry with hashes" in compared.err, compared.err
 
 
-def _server(answer: bytes | None) -> socket.socket:
-    """A server that gives each request this answer. None: it accepts connections and does not answer."""
+def _server(answer: bytes) -> socket.socket:
+    """A server that gives each request this answer."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
         with suppress(OSError), ExitStack() as connections:  # until it is closed
             while True:
                 connection = connections.enter_context(listening.accept()[0])
-                if answer is not None:
-                    connection.recv(65536)
-                    connection.sendall(answer)
-                    connection.shutdown(socket.SHUT_WR)
+                connection.recv(65536)
+                connection.sendall(answer)
+                connection.shutdown(socket.SHUT_WR)
 
     Thread(target=serve, daemon=True).start()
     return listening
@@ -291,13 +290,16 @@ def _url(server: socket.socket) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_copy_that_follows_a_source_without_answers_ends_by_the_second_signal(folder: Path, number: int) -> None:
-    with closing(_server(None)) as source, _following(folder, _url(source)) as process:
-        time.sleep(3)  # until it waits for an answer
-        process.send_signal(number)
-        time.sleep(0.5)
-        assert process.poll() is None
-        process.send_signal(number)
-        assert process.wait(15) == (-number if number == signal.SIGTERM else ExitCode.INTERRUPTED)
+    with closing(socket.create_server(("127.0.0.1", 0))) as source, _following(folder, _url(source)) as process:
+        source.settimeout(60)
+        with closing(source.accept()[0]) as connection:
+            assert connection.recv(1)
+            time.sleep(0.5)  # until it waits for an answer
+            process.send_signal(number)
+            time.sleep(1)  # two signals that arrive together count as one
+            assert process.poll() is None
+            process.send_signal(number)
+            assert process.wait(60) == (-number if number == signal.SIGTERM else ExitCode.INTERRUPTED)
 
 
 def test_a_copy_that_follows_a_source_that_is_away_ends_by_a_signal(folder: Path) -> None:
