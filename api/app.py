@@ -146,12 +146,10 @@ def _build_server_parts(settings: Settings, clock: Clock, caller: Caller | None)
     proxies, periodic_tasks = TrustedProxies(settings.trusted_proxies), PeriodicTasks()
     metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS, *(f"/{name}" for name in ROOT_ALIASES)))
-
-    def new_denial_log(denied_writes: DeniedWrites | None) -> DenialLog:
-        find_groups = partial(_compat_groups, ContextIds(settings.confluent_group))
-        return DenialLog(metrics.registry, proxies, routes, find_groups, denied_writes)
-
-    callers = build_caller_parts(settings, periodic_tasks, clock, new_denial_log, caller)
+    find_groups = partial(_compat_groups, ContextIds(settings.confluent_group))
+    denied_writes = DeniedWrites(settings.database, settings.denials_kept) if settings.denials_kept else None
+    denials = DenialLog(metrics.registry, proxies, routes, find_groups, denied_writes)
+    callers = build_caller_parts(settings, periodic_tasks, clock, denials, denied_writes, caller)
     allowed_hosts = AllowedHosts(None if caller else settings.own_hosts)
     access_log, cors = AccessLog(settings.access_log, routes), Cors(settings.cors_origins)
     config = ServerConfig(settings.public_url, proxies, callers.authenticator, cors, metrics, allowed_hosts, access_log)

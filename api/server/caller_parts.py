@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -57,26 +57,27 @@ def build_caller_parts(
     settings: Settings,
     periodic_tasks: PeriodicTasks,
     clock: Clock,
-    new_denial_log: Callable[[DeniedWrites | None], DenialLog],
+    denials: DenialLog,
+    denied_writes: DeniedWrites | None = None,
     caller: Caller | None = None,
 ) -> CallerParts:
     """What the settings describe, with closed tables.
 
-    periodic_tasks: keep it current. new_denial_log: makes what counts refusals and logs them, given the table of denied
-    writes. caller: the caller of all requests; None to authenticate callers.
+    periodic_tasks: keep it current. denials: where refusals are counted and logged. denied_writes: the table that it
+    writes to, if any. caller: the caller of all requests; None to authenticate callers.
 
     Raises: ValueError for a list of callers that cannot be parsed.
     """
-    denied_writes = DeniedWrites(settings.database, settings.denials_kept) if settings.denials_kept else None
-    if denied_writes:
-        periodic_tasks.repeat(denied_writes.write_due)
     stored_access, key_uses = StoredAccess(clock), KeyUses(settings.database) if settings.api_keys else None
+    for table in (denied_writes, key_uses):
+        if table:
+            periodic_tasks.repeat(table.write_due)
     provider = build_provider(settings)
     if caller:
         return CallerParts(FixedCallerAuthenticator(caller), stored_access, denied_writes, key_uses, None, provider)
     sessions = build_sessions(settings, provider) if settings.auth.has_authenticator else None
     authenticator = build_settings_authenticator(
-        settings, periodic_tasks, new_denial_log(denied_writes), stored_access, key_uses, sessions, provider
+        settings, periodic_tasks, denials, stored_access, key_uses, sessions, provider
     )
     return CallerParts(authenticator, stored_access, denied_writes, key_uses, sessions, provider)
 
@@ -110,8 +111,6 @@ def build_settings_authenticator(
     """
     keys = settings.jwt_keys
     resolver = build_guard_for_url(keys, settings) if keys and is_url(keys) else None
-    if key_uses:
-        periodic_tasks.repeat(key_uses.write_due)
     proxies = TrustedProxies(settings.trusted_proxies)
     return build_authenticator(
         settings.auth, periodic_tasks, proxies, resolver, denials, stored_access, key_uses, sessions, provider
