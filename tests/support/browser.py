@@ -60,7 +60,9 @@ class Walk:
 
     def go(self, path: str) -> Page:
         """Shows a page. path: below the registry's root."""
-        self.page.goto(self.url + path, wait_until="load" if self.follows else "networkidle")
+        self.page.goto(self.url + path)  # on a busy machine, the network is idle before scripts have run
+        if not self.follows:
+            self.page.wait_for_load_state("networkidle")
         return self.page
 
     def axe(self, script: str) -> list[str]:
