@@ -9,7 +9,7 @@ import httpx
 
 from annals.api.cli.outcome import InvalidInput, StoreError
 from annals.api.cli.server_tokens import bearer_headers
-from annals.projections.audit.hash_comparison import HashQuery, HashSource
+from annals.projections.audit.hash_comparison import HashQuery, HashSource, is_hash_response
 
 _TIMEOUT_SECONDS = 60
 
@@ -49,9 +49,10 @@ class RemoteRegistry:
             raise StoreError(f"{self._root_url} does not answer: {error}.") from None
         try:
             members = response.json()
-            is_hash = response.status_code == 200 and {"asof", "parts"} <= members.keys()
-            if is_hash and isinstance(members["asof"]["position"], int):
-                return dict(members)
+            if response.status_code == 200:
+                if is_hash_response(members, query) and isinstance(members["asof"]["position"], int):
+                    return dict(members)
+                raise ValueError
             reason = f"{members['title']} {members.get('detail', '')}".strip()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             reason = "this is not the answer of a registry with hashes; check the URL"

@@ -6,15 +6,17 @@ split again. To find the first of n entities (on the side that splits), each sid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from annals.domain.values import xid as xids
+from annals.domain.values.json_text import Json
 
 #: Query parameters of `/-/hash`: values by name.
 HashQuery = dict[str, list[str]]
-#: A registry, or a part of its tree: returns the response of `/-/hash` as JSON, always as of one position.
+#: A registry, or a part of its tree: returns the response of `/-/hash` as JSON, always as of one position. What comes
+#: from another registry has to pass `is_hash_response`.
 HashSource = Callable[[HashQuery], dict[str, Any]]
 
 PARTS: Final = 16
@@ -48,6 +50,25 @@ def first_difference(local: HashSource, remote: HashSource) -> HashDifference | 
 def differences(local: HashSource, remote: HashSource) -> Iterator[HashDifference]:
     """All entities that differ between the sides, in tree order, found lazily."""
     return _differences_in({}, local, remote)
+
+
+def is_hash_response(response: Json, query: HashQuery) -> bool:
+    """Whether a response has the members of `part_members`, and under `parts` those of the requested parts."""
+    if not isinstance(response, Mapping):
+        return False
+    parts = response.get("parts")
+    if not isinstance(parts, list) or not all(map(_is_part, (response, *parts))):
+        return False
+    return "at" not in query or len(parts) == len(query["at"]) + 1
+
+
+def _is_part(part: Json) -> bool:
+    if not isinstance(part, Mapping) or not isinstance(part.get("hash"), str):
+        return False
+    count = part.get("count")
+    if type(count) is not int or count < 0:
+        return False
+    return not count or all(isinstance(part.get(name), str) and part[name].startswith("/") for name in ("from", "to"))
 
 
 def _differences_in(bounds: HashQuery, local: HashSource, remote: HashSource) -> Iterator[HashDifference]:

@@ -7,6 +7,7 @@ Rules CSR-1001 to CSR-1006, CSR-1011.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,9 +16,9 @@ from typing import Any, Final
 from annals.domain.confluent.subjects import Subject
 from annals.projections.confluent_copy.bounded_map import bounded_map
 from annals.projections.confluent_copy.copy_spool import CopySpool
-from annals.projections.confluent_copy.read_copies import ReportAmount, SubjectSource, read_copies
-from annals.projections.confluent_copy.report import CONFLICT, CREATED, DELETED, FAILED, KEPT, CopyReport
-from annals.projections.confluent_copy.rest_api import RestApi, RestError, ask
+from annals.projections.confluent_copy.read_copies import ReportAmount, SubjectSource, no_report, read_copies
+from annals.projections.confluent_copy.report import CONFLICT, CREATED, DELETED, FAILED, KEPT, OUTCOMES, CopyReport
+from annals.projections.confluent_copy.rest_api import NO_DOCUMENT, RestApi, RestError, ask
 from annals.projections.confluent_copy.rest_reader import RestReader
 from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy
@@ -30,16 +31,15 @@ CONFLICT_CODE: Final = 40902
 WRITERS: Final = 4
 BATCH: Final = 100
 BATCH_BYTES: Final = 1_000_000
+_SETTINGS: Final = ("config", "mode")
+#: The number of a version in an answer.
+_NUMBER: Final = re.compile("[0-9]{1,10}")
 _GONE: Final = "the source has deleted it since"
 _NOT_ALL_VERSIONS: Final = "an earlier part of this subject was refused"
 _OTHER_SETTING: Final = "another value is set here, which stays"
 _NOT_CHECKED: Final = "not checked in a dry run, because it refers to schemas that are not here yet"
 _INVALID: Final = 42201
 _MISSING_REFERENCE: Final = "No schema reference found"
-
-
-def _no_report(done: int, total: int) -> None:
-    del done, total
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ImportRun:
     deletes: bool = False
     is_dry: bool = False
 
-    def run(self, report_read: ReportAmount = _no_report, report_written: ReportAmount = _no_report) -> None:
+    def run(self, report_read: ReportAmount = no_report, report_written: ReportAmount = no_report) -> None:
         """Copies everything that is missing. report_read, report_written: receive the numbers of subjects.
 
         Raises: RestError if the source or the target does not answer.
@@ -115,7 +115,7 @@ class ImportRun:
             "subjects": [_members(copy, spool.outlines.get(copy.subject)) for copy in copies],
         }
         try:
-            answers: list[Mapping[str, Any]] = ask(self.target, "POST", path, body)["subjects"]
+            response = ask(self.target, "POST", path, body)
         except RestError as error:
             if not error.status:
                 raise
@@ -123,6 +123,9 @@ class ImportRun:
                 half = len(copies) // 2
                 return [*self._send(copies[:half], spool), *self._send(copies[half:], spool)]
             return [{"error_code": error.code, "message": str(error)}]
+        answers = response.get("subjects") if isinstance(response, dict) else None
+        if not isinstance(answers, list) or len(answers) != len(copies) or not all(map(_is_answer, answers)):
+            raise RestError(f"POST {IMPORT_PATH}: {NO_DOCUMENT}")
         return answers
 
     def _report_failure(self, copy: SubjectCopy, code: int, reason: str) -> None:
@@ -137,10 +140,22 @@ class ImportRun:
             number = int(text)
             reason = _GONE if outcome in (KEPT, DELETED) else ""
             self.report.add_version(copy.subject, number, ids.get(number), outcome, reason)
-        for setting in ("config", "mode"):
+        for setting in _SETTINGS:
             if setting in body:
                 reason = _OTHER_SETTING if body[setting] == CONFLICT else ""
                 self.report.add_setting(copy.subject, setting, body[setting], reason)
+
+
+def _is_answer(answer: Any) -> bool:
+    """Whether the answer for one subject is an error, or has outcomes by number of the version and by setting."""
+    if not isinstance(answer, dict):
+        return False
+    if "error_code" in answer:
+        return isinstance(answer["error_code"], int) and isinstance(answer.get("message"), str)
+    versions, settings = answer.get("versions"), [answer[name] for name in _SETTINGS if name in answer]
+    if not isinstance(versions, dict) or not all(map(_NUMBER.fullmatch, versions)):
+        return False
+    return all(outcome in OUTCOMES for outcome in (*versions.values(), *settings))
 
 
 def _batches(wave: Iterable[SubjectCopy], spool: CopySpool) -> Iterator[list[SubjectCopy]]:

@@ -13,7 +13,13 @@ from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy
 
 _SAME_NAME: Final = "a subject of another context has this name"
+#: Receives how many subjects are done, and how many there are.
 ReportAmount = Callable[[int, int], None]
+
+
+def no_report(done: int, total: int) -> None:
+    """A `ReportAmount` that nobody reads."""
+    del done, total
 
 
 class SubjectSource(Protocol):

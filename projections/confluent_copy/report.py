@@ -18,6 +18,7 @@ FAILED: Final = "failed"
 KEPT: Final = "kept"
 #: The source deleted it since, and so did the copy.
 DELETED: Final = "deleted"
+OUTCOMES: Final = (CREATED, EQUAL, CONFLICT, FAILED, KEPT, DELETED)
 #: The outcomes after which something is missing.
 REFUSED: Final = (CONFLICT, FAILED)
 

@@ -69,7 +69,7 @@ class HttpApi:
         user: tuple[str, str] | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """user: name and password. wait: waits before each request, 0 seconds before the first; may raise to end it."""
+        """user: name and password. wait: waits before each request, 0 seconds before the first."""
         import httpx
 
         from annals.projections.replication.remote.guarded_connections import guarded_transport

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,10 +25,8 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @contextmanager
-def open_other_registry(
-    url: str, options: CopyOptions, settings: Settings, wait: Callable[[float], None] = time.sleep
-) -> Iterator[HttpApi]:
-    """The other registry, at a permitted address (LEG-1108). wait: see `HttpApi`. Raises: UsageError."""
+def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> Iterator[HttpApi]:
+    """The other registry, at a permitted address (LEG-1108). Raises: UsageError."""
     if options.ca is not None:
         _check_ca(str(options.ca))
     ca_file = str(options.ca) if options.ca is not None else settings.sinks_ca or ""
@@ -42,18 +39,18 @@ def open_other_registry(
         user, headers = (options.user, secret), dict[str, str]()
     else:
         user, headers = None, bearer_headers(secret)
-    with closing(HttpApi(url, guard, headers=headers, user=user, wait=wait)) as api:
+    with closing(HttpApi(url, guard, headers=headers, user=user)) as api:
         yield api
 
 
 @contextmanager
-def open_own_server(url: str, wait: Callable[[float], None] = time.sleep) -> Iterator[HttpApi]:
+def open_own_server(url: str) -> Iterator[HttpApi]:
     """Confluent's API of a served registry, by the URL of the registry's root, with the token of ANNALS_TOKEN.
 
-    Without one, it is that of `annals auth login`. wait: see `HttpApi`. Raises: as `bearer_token`.
+    Without one, it is that of `annals auth login`. Raises: as `bearer_token`.
     """
     headers = bearer_headers(bearer_token(None, url))
-    api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers, wait=wait)
+    api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers)
     with closing(api):
         yield api
 

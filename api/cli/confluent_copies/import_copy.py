@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple, TextIO
+from typing import Final, NamedTuple, TextIO
 
 import typer
 
-from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.outcome import Interrupted, InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.setup.notices import print_notice
 from annals.projections.confluent_copy.import_run import ImportRun
-from annals.projections.confluent_copy.read_copies import SubjectSource
+from annals.projections.confluent_copy.read_copies import SubjectSource, no_report
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
 from annals.projections.confluent_copy.selection import SubjectSelection
+from annals.projections.confluent_copy.stoppable import CopyStopped, result_or_stop, stoppable_report
 
-
-class CopyStopped(Exception):
-    """Raised instead of a further request once a signal has stopped the copy."""
+#: What a single copy says that was ended early.
+INTERRUPTED: Final = "stopped by a signal; what is copied stays, and the same command copies the rest."
 
 
 class ImportOptions(NamedTuple):
@@ -41,31 +41,24 @@ class ImportSource(NamedTuple):
 
 
 def import_copy(source: ImportSource, target: RestApi, options: ImportOptions, stop: Event) -> None:
-    """Copies, and prints the counts. stop: ends copies that have an interval; then requests may raise CopyStopped.
+    """Copies, and prints the counts. stop: ends it early; requests then raise CopyStopped.
 
-    Raises: InvalidInput if something was refused; StoreError, UsageError.
+    Raises: InvalidInput if something was refused; Interrupted for a single copy that is ended early; StoreError,
+    UsageError.
     """
     with open_report(options.report) as file, work_progress() as work:
         report = CopyReport(file)
         try:
-            _run_once(source, target, options, report, work)
+            _run_once(source, target, options, report, stop, work)
             typer.echo(report.summary())
             if options.interval is not None:
                 _follow(source, target, options, report, stop)
         except CopyStopped:
-            pass  # a signal is the end of a copy that follows its source
+            if options.interval is None:
+                raise Interrupted(INTERRUPTED) from None
+            # a signal is the usual end of a copy that follows its source
         report.close()
     check_complete(report, options.report)
-
-
-def stoppable_wait(stop: Event) -> Callable[[float], None]:
-    """Waits some seconds before a request. The function raises CopyStopped as soon as the event is set."""
-
-    def wait(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise CopyStopped
-
-    return wait
 
 
 def check_complete(report: CopyReport, path: Path | None) -> None:
@@ -80,7 +73,7 @@ def _follow(source: ImportSource, target: RestApi, options: ImportOptions, repor
     while not stop.wait(options.interval):
         report.begin_round()
         try:
-            _run_once(source, target, options, report, None)
+            _run_once(source, target, options, report, stop)
         except CopyStopped:
             report.abandon_round()
             raise
@@ -93,11 +86,16 @@ def _follow(source: ImportSource, target: RestApi, options: ImportOptions, repor
 
 
 def _run_once(
-    source: ImportSource, target: RestApi, options: ImportOptions, report: CopyReport, work: WorkProgress | None
+    source: ImportSource,
+    target: RestApi,
+    options: ImportOptions,
+    report: CopyReport,
+    stop: Event,
+    work: WorkProgress | None = None,
 ) -> None:
     try:
         run = ImportRun(
-            source.open(),
+            result_or_stop(source.open, stop),
             source.name,
             target,
             report,
@@ -105,7 +103,8 @@ def _run_once(
             deletes=options.interval is not None,
             is_dry=options.is_dry,
         )
-        run.run(*((work.step("read", "subjects"), work.step("written", "subjects")) if work is not None else ()))
+        steps = [work.step(name, "subjects") if work is not None else no_report for name in ("read", "written")]
+        run.run(*(stoppable_report(step, stop) for step in steps))
     except RestError as error:
         raise StoreError(f"{error}.") from None
 

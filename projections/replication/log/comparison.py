@@ -12,7 +12,13 @@ from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, loads
-from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, differences
+from annals.projections.audit.hash_comparison import (
+    HashDifference,
+    HashQuery,
+    HashSource,
+    differences,
+    is_hash_response,
+)
 from annals.projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
 from annals.projections.entities.view import View
 from annals.projections.replication.remote.json_answers import position_of, request_object
@@ -168,7 +174,7 @@ def _remote_source(remote: RemoteClient, root: str, position: int) -> HashSource
 
     def ask(query: HashQuery) -> dict[str, Any]:
         response = request_object(remote, "GET", path, params={**query, "asof": str(position)})
-        if not _is_hash_response(response, query):
+        if not is_hash_response(response, query):
             raise RemoteError(f"GET {path} answers with something that is not the hashes of these parts")
         return response
 
@@ -177,20 +183,3 @@ def _remote_source(remote: RemoteClient, root: str, position: int) -> HashSource
 
 def _hash_path(root: str) -> str:
     return f"/-/hash{quote(root)}"
-
-
-def _is_hash_response(response: dict[str, Json], query: HashQuery) -> bool:
-    """Whether a response has the members of `part_members`, and under `parts` those of the requested parts."""
-    parts = response.get("parts")
-    if not isinstance(parts, list) or not all(map(_is_part, (response, *parts))):
-        return False
-    return "at" not in query or len(parts) == len(query["at"]) + 1
-
-
-def _is_part(part: Json) -> bool:
-    if not isinstance(part, dict) or not isinstance(part.get("hash"), str):
-        return False
-    count = part.get("count")
-    if type(count) is not int or count < 0:
-        return False
-    return not count or all(isinstance(part.get(name), str) and part[name].startswith("/") for name in ("from", "to"))

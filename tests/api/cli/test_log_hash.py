@@ -8,12 +8,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from tests.api.cli.test_console import samples
 from tests.api.cli.test_log_verbs import AGAIN, FILE, GROUP, VERSION, database, rows
 from tests.support.console import Annals
+from tests.support.registries.other_registry import json_answer, other_registry
 from tests.support.serving import serving
 
 __all__ = ["AGAIN", "database", "samples"]
@@ -91,3 +93,28 @@ def test_an_unreachable_registry_is_reported(annals: Annals, copies: tuple[str, 
         found = annals("log", "hash", "--against", at, "--database", here)
         assert (found.code, len(rows(found.out)), said in found.err) == (code, 1, True), found
         assert found.err.count("\n") == 1
+
+
+_EMPTY: Final = {"count": 0, "hash": "00" * 32}
+#: Members of the answer of another registry.
+WRONG_ANSWERS: Final[dict[str, Any]] = {
+    "a list": [],
+    "no parts": {**_EMPTY, "asof": {"position": 1}},
+    "no list of parts": {**_EMPTY, "asof": {"position": 1}, "parts": 5},
+    "a part that is none": {**_EMPTY, "asof": {"position": 1}, "parts": [5]},
+    "a part without its ends": {**_EMPTY, "asof": {"position": 1}, "parts": [{"count": 1, "hash": ""}]},
+    "too few parts": {**_EMPTY, "asof": {"position": 1}, "parts": []},
+    "no position": {**_EMPTY, "asof": {}, "parts": [_EMPTY]},
+}
+
+
+@pytest.mark.parametrize("members", WRONG_ANSWERS.values(), ids=WRONG_ANSWERS)
+def test_answers_that_are_not_hashes_are_reported(
+    annals: Annals, samples: list[Path], folder: Path, members: Any
+) -> None:
+    here = f"sqlite:///{folder / 'here.db'}"
+    assert annals("import", samples[0], "--database", here).code == 0
+    with other_registry({"GET /-/hash/dirs": json_answer(members)}) as other:
+        found = annals("log", "hash", "/dirs", "--against", other.url, "--database", here)
+    assert (found.code, found.err.count("\n")) == (1, 1), found
+    assert "answers 200: this is not the answer of a registry with hashes" in found.err

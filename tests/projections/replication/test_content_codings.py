@@ -19,7 +19,7 @@ from annals.projections.replication.log.log_lines import NDJSON
 from annals.projections.replication.remote import bounded_responses
 from annals.projections.replication.remote.content_decoding import ACCEPT_ENCODING, STEP_BYTES
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
-from tests.projections.replication.other_registry import Answer, other_registry
+from tests.support.registries.other_registry import Answer, other_registry
 
 _PROBLEM = json.dumps({"type": "t", "title": "There is nothing."}).encode()
 _TEXT = b"".join(b"%d\n" % number for number in range(200_000))

@@ -12,8 +12,8 @@ import pytest
 from annals.domain.compat.legacy_apis import SCHEMAREGISTRY
 from annals.projections.replication.link_worker import MIN_FETCH_SECONDS, LinkWorkerContext
 from annals.projections.replication.log.log_push import MAX_GAPS
-from tests.projections.replication.other_registry import json_answer, other_registry
 from tests.support.polling import until
+from tests.support.registries.other_registry import json_answer, other_registry
 from tests.support.registries.restarted import registries
 
 _GAP = json_answer({"type": "http://other/-/docs#log_gap", "title": "There is a gap.", "position": 0}, 409)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.projections.replication.other_registry import DEFAULTS, json_answer, other_registry
 from tests.support.faulty_proxy import Answer, Change, faulty_proxy
 from tests.support.polling import until
+from tests.support.registries.other_registry import DEFAULTS, json_answer, other_registry
 from tests.support.registries.restarted import registries, wait_until_equal_logs
 
 _NDJSON = {"content-type": "application/x-ndjson"}

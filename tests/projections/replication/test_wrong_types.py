@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from annals.projections.replication.log.log_lines import NDJSON
-from tests.projections.replication.other_registry import Answer, json_answer, other_registry
 from tests.support.polling import until
+from tests.support.registries.other_registry import Answer, json_answer, other_registry
 from tests.support.registries.restarted import Registry, registries
 
 _STATE = "00" * 32

@@ -10,12 +10,12 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -24,6 +24,7 @@ import pytest
 from annals.api.cli.outcome import ExitCode
 from annals.domain.confluent.subjects import Subject
 from annals.projections.confluent_copy import rest_api
+from annals.projections.confluent_copy.export_run import WRITERS
 from annals.projections.confluent_copy.import_run import ImportRun
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import HttpApi
@@ -236,6 +237,35 @@ def test_what_is_no_registry(
     assert ended.code not in (0, 2) and message in ended.err
 
 
+#: What a server answers that is asked to record one subject without versions.
+WRONG_OUTCOMES: Final = {
+    "a text": "<html>",
+    "an object without subjects": {},
+    "fewer subjects": {"subjects": []},
+    "no object": {"subjects": [5]},
+    "no versions": {"subjects": [{}]},
+    "a list of versions": {"subjects": [{"versions": ["created"]}]},
+    "a number that is none": {"subjects": [{"versions": {"x": "created"}}]},
+    "an unknown outcome": {"subjects": [{"versions": {"1": "painted"}}]},
+    "an outcome that is none": {"subjects": [{"versions": {"1": []}}]},
+    "an unknown outcome of a setting": {"subjects": [{"versions": {}, "config": {}}]},
+    "a code that is none": {"subjects": [{"error_code": "x", "message": "no"}]},
+    "an error without a message": {"subjects": [{"error_code": 422}]},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_OUTCOMES.values(), ids=WRONG_OUTCOMES)
+def test_what_is_no_server(annals: Annals, folder: Path, wrong: Any) -> None:
+    """CSR-1001: a copy through a server ends if the answers are not those of the route that records subjects."""
+    key, value = {"keytype": "CONFIG", "subject": "a", "magic": 0}, {"compatibilityLevel": "FULL"}
+    (folder / "dump").write_text(f"{json.dumps(key)}\t{json.dumps(value)}\n")
+    answers = {"/compat/confluent/-/import": wrong}
+    with gateway("http://127.0.0.1:9", lambda request: GatewayResponse(200, answers.get(request.path, []))) as target:
+        ended = annals("import", "--from-schemas-dump", "dump", "--server", target.url)
+    assert (ended.code, ended.err.count("\n")) == (ExitCode.STORE, 1), ended.err
+    assert "POST /-/import: its answer is not that of a schema registry" in ended.err
+
+
 #: What a version is at the source, each of which no reader may take for a defect of its own.
 WRONG_VERSIONS: Final = {
     "a list": lambda body: [1, 2],
@@ -288,18 +318,65 @@ def _url(server: socket.socket) -> str:
     return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_copy_that_follows_a_source_without_answers_ends_by_the_second_signal(folder: Path, number: int) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as source, _following(folder, _url(source)) as process:
-        source.settimeout(60)
-        with closing(source.accept()[0]) as connection:
-            assert connection.recv(1)
-            time.sleep(0.5)  # until it waits for an answer
-            process.send_signal(number)
-            time.sleep(1)  # two signals that arrive together count as one
-            assert process.poll() is None
-            process.send_signal(number)
-            assert process.wait(60) == (-number if number == signal.SIGTERM else ExitCode.INTERRUPTED)
+#: Options of a copy, a signal, and the exit code.
+ENDS: Final = [
+    (("--follow",), signal.SIGINT, ExitCode.DONE),
+    (("--follow",), signal.SIGTERM, ExitCode.DONE),
+    ((), signal.SIGINT, ExitCode.INTERRUPTED),
+    ((), signal.SIGTERM, -signal.SIGTERM),
+]
+
+
+@pytest.mark.parametrize(("options", "number", "code"), ENDS)
+def test_a_copy_from_a_source_without_answers_ends_by_a_signal(
+    folder: Path, options: tuple[str, ...], number: int, code: int
+) -> None:
+    """CSR-1011: one signal ends it, although many requests have no answer."""
+    answers, ended = {"/contexts": [], "/subjects": ["a", "b"], "/schemas": []}, Event()
+
+    def answer(request: GatewayRequest) -> GatewayResponse:
+        if request.path not in answers:
+            ended.wait(60)
+        return GatewayResponse(200, answers.get(request.path))
+
+    with (
+        gateway("http://127.0.0.1:9", answer) as source,
+        _copying(folder, "import", "--from-confluent", source.url, *options) as process,
+    ):
+        until(lambda: any(request.path not in answers for request in source.requests))
+        time.sleep(0.5)  # until the other requests wait, too
+        process.send_signal(number)
+        assert process.wait(15) == code, (folder / "err").read_text()
+        ended.set()
+
+
+@pytest.mark.parametrize("seconds", [1, 60])
+def test_a_copy_to_another_registry_ends_by_a_signal(folder: Path, filled: str, seconds: float) -> None:
+    """CSR-1008: modes are put back, also if a request to register a version is not answered."""
+    ended = Event()
+
+    def delay(request: GatewayRequest, body: Any) -> Any:
+        if request.method == "POST" and request.path.endswith("/versions"):
+            ended.wait(seconds)
+        return body
+
+    with _copying(folder, "import", "--from-confluent", filled) as process:
+        assert process.wait(60) == 0
+    with (
+        serving_confluent(sqlite(folder, "third"), folder / "third") as third,
+        gateway(third, change=delay) as target,
+        _copying(folder, "export", "--to-confluent", target.url) as process,
+    ):
+        until(lambda: any(request.method == "POST" for request in target.requests))
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == ExitCode.INTERRUPTED, (folder / "err").read_text()
+        ended.set()
+        changed = [request.path for request in target.requests if request.method == "PUT"]
+        begun = [path for path in changed if path.startswith("/mode/")]
+        assert 0 < len(begun) <= WRITERS
+        assert [httpx.get(third + path).status_code for path in begun] == [404] * len(begun)
+    assert (folder / "err").read_text().startswith("annals: stopped by a signal; what is copied stays")
 
 
 def test_a_copy_that_follows_a_source_that_is_away_ends_by_a_signal(folder: Path) -> None:
@@ -333,14 +410,19 @@ def test_what_was_refused_counts_although_the_source_is_away_at_the_end(
     assert report(folder / "report.jsonl")[-1]["counts"]["failed"] == 1
 
 
-@contextmanager
-def _following(folder: Path, url: str, *options: str) -> Iterator[Fork]:
+def _following(folder: Path, url: str, *options: str) -> AbstractContextManager[Fork]:
     """A process that copies from a URL again and again."""
+    return _copying(folder, "import", "--from-confluent", url, "--follow", "--interval", "0.1", *options)
+
+
+@contextmanager
+def _copying(folder: Path, *arguments: str) -> Iterator[Fork]:
+    """A process that copies into or from a store of its own."""
     for name in ("out", "err"):
         (folder / name).touch()
-    arguments = ["import", "--from-confluent", url, "--database", sqlite(folder, "second"), "--follow", *options]
     settings = environment(ANNALS_SINKS_ALLOW="127.0.0.1")
-    process = Fork([*arguments, "--interval", "0.1"], folder, settings, folder / "out", folder / "err")
+    command = [*arguments, "--database", sqlite(folder, "second")]
+    process = Fork(command, folder, settings, folder / "out", folder / "err")
     try:
         yield process
     finally:
