@@ -21,10 +21,24 @@ class SecretMask:
         secrets = [secret for secret in _secrets(credential or {}) if len(secret) >= _MIN_SECRET_LENGTH]
         texts = sorted({text for secret in secrets for text in secret_encodings(secret)}, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, texts)), re.IGNORECASE) if texts else None
+        self._texts = [text.lower() for text in texts]
 
     def hide(self, text: str) -> str:
-        """The text with a mask in place of each secret, also of one in another case, in a URL, in HTML or as Base64."""
-        return text if self._pattern is None else self._pattern.sub(_MASK, text)
+        """The text with a mask in place of each secret, also of one in another case, in a URL, in HTML or as Base64.
+
+        A text that was cut may end with the beginning of a secret, which is hidden, too.
+        """
+        if self._pattern is None:
+            return text
+        hidden = self._pattern.sub(_MASK, text)
+        length = max(_length_at_end(hidden.lower(), secret) for secret in self._texts)
+        return hidden[:-length] + _MASK if length else hidden
+
+
+def _length_at_end(text: str, secret: str) -> int:
+    """The length of the longest beginning of a secret with which a text ends; 0 for a short one."""
+    lengths = range(min(len(secret), len(text)), _MIN_SECRET_LENGTH - 1, -1)
+    return next((length for length in lengths if text.endswith(secret[:length])), 0)
 
 
 def _secrets(credential: Mapping[str, Any]) -> Iterator[str]:

@@ -72,6 +72,8 @@ _ECHOES = (
     ([_HEADER, _HEADER], "the interaction *** ends before its last event"),
     ([_HEADER, {"position": 7}], "7 where 1 comes next"),
     ([{"position": _TOKEN}], "cannot be read"),
+    # This text is cut within the token.
+    ([_HEADER, {"position": 1, "stream": "/", "topic": "x" * 160 + _TOKEN, "revision": 1}], "cannot be read"),
 )
 
 
@@ -85,7 +87,7 @@ def test_what_a_log_repeats_is_no_secret(here: Registry, lines: list[dict[str, A
             members = {"id": "l", "url": other.url, "credential": {"token": _TOKEN}, **_PULL}
             here.done("POST", "/-/links", members)
             until(lambda: said in here.status("l").get("error", ""))
-            assert _TOKEN not in here.request("GET", "/-/links/l").text
+            assert _TOKEN[:5] not in here.request("GET", "/-/links/l").text
         finally:
             here.done("DELETE", "/-/links/l")
 
