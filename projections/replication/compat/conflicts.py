@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.errors.problems import Problem
 from annals.projections.replication.link_state import LinkStates
 
@@ -38,10 +39,15 @@ class LegacyConflicts:
             del self._conflicts[known_subject]
         self._is_changed |= bool(settled_subjects)
 
-    def attempt(self, subject: str, action: Callable[[], None]) -> bool:
-        """Whether an action on an object succeeds. A Problem is recorded as a conflict."""
+    def attempt(self, subject: str, action: Callable[[], object]) -> bool:
+        """Whether an action on an object succeeds. A Problem is recorded as a conflict.
+
+        Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of any object.
+        """
         try:
             action()
+        except NotReceiving:
+            raise
         except Problem as problem:
             self.add(subject, problem.text())
             return False

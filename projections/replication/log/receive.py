@@ -34,6 +34,8 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
     interactions = parse_interactions(lines, context.max_interaction_bytes)
     try:
         ingester.ingest(interaction for interaction in interactions if interaction.last > ingester.cursor)
+    except NotReceiving:
+        raise  # the link has ended meanwhile, which is no failure
     except Problem as problem:
         diverged = True if isinstance(problem, Diverged) else None
         context.states.update(link.id, error=problem.text(), failed=time.time(), diverged=diverged)

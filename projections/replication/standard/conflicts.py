@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
+
+from annals.domain.errors.http_errors import NotReceiving
+from annals.domain.errors.problems import Problem
 
 #: Largest number of conflicts in a status.
 MAX_CONFLICTS: Final = 100
@@ -23,6 +27,20 @@ class Conflicts:
         """Records that an entity could not be copied."""
         self._reasons[xid] = reason
         self.added_count += 1
+
+    def attempt(self, xid: str, action: Callable[[], object]) -> bool:
+        """Whether an action on an entity succeeds. A Problem is recorded as a conflict.
+
+        Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of any entity.
+        """
+        try:
+            action()
+        except NotReceiving:
+            raise
+        except Problem as problem:
+            self.add(xid, problem.text())
+            return False
+        return True
 
     def resolve(self, xid: str) -> None:
         """Removes a conflict."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from annals.domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
-from annals.domain.errors.http_errors import NotReceiving
-from annals.domain.errors.problems import Problem
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.projections.replication.link_worker import LinkWorkerContext
@@ -256,19 +254,13 @@ class EntityCopier:
                 self._execute(resource, DeleteEntities(resource))
 
     def _execute(self, xid: str, *commands: Command) -> bool:
-        """Whether all commands succeed. A Problem is recorded as a conflict.
+        """Whether all commands succeed. See `Conflicts.attempt`."""
 
-        Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of any entity.
-        """
-        try:
+        def execute() -> None:
             for command in commands:
                 self._context.execute(self._link, command)
-        except NotReceiving:
-            raise
-        except Problem as problem:
-            self.conflicts.add(xid, problem.text())
-            return False
-        return True
+
+        return self.conflicts.attempt(xid, execute)
 
 
 def _put_command(xid: str, tree: dict[str, object]) -> WriteTree:

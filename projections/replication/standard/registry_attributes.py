@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from annals.domain.decisions import capabilities
 from annals.domain.decisions.commands import Command, ReplaceModel, WriteCapabilities, WriteMethod, WriteTree
-from annals.domain.errors.problems import Problem
 from annals.domain.model import compile_model
 from annals.domain.replication.link import Link
 from annals.domain.replication.merged_models import merge_models
@@ -68,15 +67,12 @@ class RegistryAttributesCopier:
             capabilities.DATA_CAPABILITIES,
         ):
             return
+        conflicts.attempt(xids.CAPABILITIES, lambda: self._write_capabilities(current_capabilities.comparable))
+
+    def _write_capabilities(self, current_capabilities: Mapping[str, Any]) -> None:
         new_capabilities = capabilities.supported_data_capabilities(self._capabilities)
-        try:
-            if (
-                capabilities.apply_request(current_capabilities.comparable, new_capabilities, patch=True)
-                != current_capabilities.comparable
-            ):
-                self._context.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
-        except Problem as problem:
-            conflicts.add(xids.CAPABILITIES, problem.text())
+        if capabilities.apply_request(current_capabilities, new_capabilities, patch=True) != current_capabilities:
+            self._context.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
 
     def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: Conflicts) -> None:
         """Copies the Group types of the other registry, and its own attributes.
@@ -84,10 +80,10 @@ class RegistryAttributesCopier:
         Raises: Problem if the model is refused.
         """
         comparable = self._attributes_to_write(remote_model.plurals, local_registry, conflicts)
-        if comparable is not None and self._execute(
-            self._write_command(comparable, remote_model, local_registry), conflicts
-        ):
-            return
+        if comparable is not None:
+            command = self._write_command(comparable, remote_model, local_registry)
+            if command is None or conflicts.attempt(xids.REGISTRY, lambda: self._context.execute(self._link, command)):
+                return
         if remote_model.is_new:
             merged_model = merge_models(local_registry.model.source, remote_model.model, self._link.scope)
             if _differs(merged_model, local_registry, "groups"):
@@ -130,15 +126,6 @@ class RegistryAttributesCopier:
             if local_registry.registry().comparable != comparable
             else None
         )
-
-    def _execute(self, command: Command | None, conflicts: Conflicts) -> bool:
-        try:
-            if command is not None:
-                self._context.execute(self._link, command)
-        except Problem as problem:
-            conflicts.add(xids.REGISTRY, problem.text())
-            return False
-        return True
 
     def _may_copy(
         self, link: str | None, current_values: Mapping[str, Any], initial_values: Mapping[str, Any], names: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import cast
@@ -14,16 +14,20 @@ from annals.api.registry.open_registry import open_registry
 from annals.api.replication.wiring import build_link_context
 from annals.api.settings.settings import Settings
 from annals.domain.access.roles import Caller, Role
-from annals.domain.decisions.commands import ControlLink, WriteLink
+from annals.domain.decisions.commands import ControlLink, WriteLink, WriteMethod, WriteTree
 from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import parse_link
 from annals.domain.values.json_text import dumps
+from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.service import ReplicationService
 from annals.projections.replication.standard.comparable import ComparableGroup
 from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.entity_copier import EntityCopier
+from annals.projections.replication.standard.local_registry import LocalRegistry
+from annals.projections.replication.standard.registry_attributes import RegistryAttributesCopier, RemoteModel
 from annals.projections.replication.standard.source import ListedGroup, StandardSource
 from tests.projections.replication.test_remote import answering
 from tests.support.polling import until
@@ -60,16 +64,48 @@ def test_a_link_survives_an_outage_of_both_registries(store_url: str) -> None:
     assert reads > 2 and "answers 503: The token *** is not known" in error
 
 
-def test_the_pause_of_a_link_is_no_conflict(store_url: str) -> None:
+def copy_group(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+    copier = EntityCopier(link, context, cast(StandardSource, None), {}, conflicts)
+    copier.copy_group(ListedGroup("/schemagroups/g", ComparableGroup({"name": "g"}), iter(())))
+
+
+def copy_registry_attributes(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+    with answering(200, b'{"registryid":"other","name":"Other"}') as url, closing(context.connect(link, url)) as remote:
+        copier = RegistryAttributesCopier(link, context)
+        copier.fetch(StandardSource(remote), conflicts)
+        copier.copy_model(RemoteModel({}, False, ()), LocalRegistry(context.readers.quick_view()), conflicts)
+
+
+def copy_capabilities(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+    with answering(200, b'{"formats":[],"compatibilities":{}}') as url, closing(context.connect(link, url)) as remote:
+        copier = RegistryAttributesCopier(link, context)
+        copier.fetch(StandardSource(remote), conflicts)
+        copier.copy_capabilities(LocalRegistry(context.readers.quick_view()), conflicts)
+
+
+def copy_legacy_object(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+    del conflicts
+    legacy_conflicts = LegacyConflicts(link.id, context.states)
+    group = WriteTree("/schemagroups/g", {}, WriteMethod.PUT)
+    try:
+        legacy_conflicts.attempt("g", lambda: context.execute(link, group))
+    finally:
+        legacy_conflicts.save()
+
+
+@pytest.mark.parametrize("copy", [copy_group, copy_registry_attributes, copy_capabilities, copy_legacy_object])
+def test_the_pause_of_a_link_is_no_conflict(
+    store_url: str, copy: Callable[[Link, LinkWorkerContext, Conflicts], None]
+) -> None:
     # LEG-907: an import that is running when the link is paused stores no conflict for each of its entities
-    settings = Settings(database=store_url, master_key=MASTER_KEY)
+    settings = Settings(database=store_url, master_key=MASTER_KEY, sinks_allow="127.0.0.1")
     with closing(open_registry(settings)) as registry, closing(LinkStates(store_url)) as states:
         parsed, root = parse_link({"url": "http://127.0.0.1:1", "dialect": "xregistry"}), Caller("root", Role.ADMIN)
         registry.command_bus.submit(WriteLink("/-/links/up", True, parsed.attributes, parsed.secrets), root).result()
         (link,) = registry.readers.quick_view().links.all()
         registry.command_bus.submit(ControlLink(link.xid, "pause"), root).result()
-        context, source = build_link_context(settings, registry, states), cast(StandardSource, None)
-        copier = EntityCopier(link, context, source, {}, Conflicts())
+        context, conflicts = build_link_context(settings, registry, states), Conflicts()
         with pytest.raises(NotReceiving):
-            copier.copy_group(ListedGroup("/schemagroups/g", ComparableGroup({"name": "g"}), iter(())))
-    assert not copier.conflicts
+            copy(link, context, conflicts)
+        assert not conflicts
+        assert not states.read(link.id).status.get("conflicts")
