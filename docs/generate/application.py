@@ -17,7 +17,8 @@ from starlette.applications import Starlette
 
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
-from annals.projections.subscriptions.state.delivery_store import create_tables
+from annals.projections.database.state_database import create_tables
+from annals.projections.subscriptions.state import tables
 
 #: The URL of the registry in the pages.
 BASE_URL: Final = "http://127.0.0.1:8080"
@@ -44,7 +45,7 @@ class RunningRegistry:
 
     def tables(self) -> Inspector:
         """The tables of its store, with those that the first subscription needs."""
-        create_tables(self.database)
+        create_tables(self.database, tables.METADATA)
         return inspect(create_engine(self.database))
 
 

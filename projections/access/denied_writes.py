@@ -16,8 +16,8 @@ from sqlalchemy import BigInteger, Column, Integer, MetaData, Table
 
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.tables import TEXT
-from annals.projections.subscriptions.state import delivery_store
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.database import state_database
+from annals.projections.database.state_database import StateDatabase
 
 #: The number of denials that wait to be written; more are dropped.
 MAX_PENDING: Final = 1000
@@ -74,14 +74,14 @@ class DeniedWrites:
     def __init__(self, url: str, most: int = 0) -> None:
         self._url = url
         self._most = most
-        self._store = DeliveryStore(url, _LOCK_SECONDS)
+        self._store = StateDatabase(url, _LOCK_SECONDS)
         self._lock = Lock()
         self._queue = Queue[DeniedWrite](MAX_PENDING)
         self._unwritten: list[DeniedWrite] = []
 
     def open(self) -> None:
         """Makes the table. Raises: one of `driver_errors()`."""
-        delivery_store.create_tables(self._url, METADATA)
+        state_database.create_tables(self._url, METADATA)
 
     def note(self, denied: DeniedWrite) -> None:
         """Remembers a denial, unless too many wait already."""

@@ -13,8 +13,8 @@ from sqlalchemy import BigInteger, Column, MetaData, Table
 
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.tables import TEXT
-from annals.projections.subscriptions.state import delivery_store
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.database import state_database
+from annals.projections.database.state_database import StateDatabase
 
 #: Seconds between two writes about one key.
 WRITE_SECONDS: Final = 60.0
@@ -41,14 +41,14 @@ class KeyUses:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._store = DeliveryStore(url)
+        self._store = StateDatabase(url)
         self._lock = Lock()
         self._noted: dict[str, KeyUse] = {}
         self._written: dict[str, float] = {}
 
     def open(self) -> None:
         """Makes the table. Raises: one of `driver_errors()`."""
-        delivery_store.create_tables(self._url, METADATA)
+        state_database.create_tables(self._url, METADATA)
 
     def note(self, id: str, address: str) -> None:
         """Remembers the newest use of a key."""

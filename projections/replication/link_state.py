@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from annals.commands.store.damage import report_once
 from annals.domain.values.json_text import InvalidJson, dumps, loads
+from annals.projections.database import state_database
 from annals.projections.database.drivers import Database
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.replication import tables
-from annals.projections.subscriptions.state import delivery_store
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 #: The subject that replaces more subjects than can be stored.
 ALL_SUBJECTS: Final = "*"
@@ -48,8 +48,8 @@ class LinkStates:
     """The table of link states. Its methods block on the store; any thread may call them."""
 
     def __init__(self, url: str) -> None:
-        delivery_store.create_tables(url, tables.METADATA)
-        self._store = DeliveryStore(url)
+        state_database.create_tables(url, tables.METADATA)
+        self._store = StateDatabase(url)
         self._lock = Lock()
 
     def read(self, link: str) -> LinkProgress:

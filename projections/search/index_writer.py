@@ -18,6 +18,7 @@ from annals.domain.search.texts import SearchedEntity, is_searched, searched_ent
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 from annals.projections.database.drivers import Database
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.entities.changed_rows import changed_keys, rows_as_of
 from annals.projections.entities.entity_documents import MissingDocument
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
@@ -30,7 +31,6 @@ from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.segments import YIELD_SECONDS, SegmentRows, new_segment
 from annals.projections.search.tables import UnreadableIndex, find_position, save_position
 from annals.projections.search.words_of_entity import entity_words
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 #: The most events whose entities are written together.
 MAX_EVENTS: Final = 500
@@ -81,7 +81,7 @@ class IndexWriter:
     """
 
     readers: ViewPool
-    store: DeliveryStore
+    store: StateDatabase
     check: RunChecks
 
     def catch_up(self) -> bool:

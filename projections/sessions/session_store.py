@@ -11,9 +11,9 @@ from typing import Any, Final
 from sqlalchemy import inspect
 
 from annals.commands.store.database.engine import WRITING, open_engine
+from annals.projections.database import state_database
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.sessions import tables
-from annals.projections.subscriptions.state import delivery_store
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 #: Bytes of the key that signs cookies.
 _KEY_BYTES: Final = 32
@@ -69,15 +69,15 @@ class SessionStore:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._reader = DeliveryStore(url)
-        self._writer = DeliveryStore(url, _LOCK_SECONDS, is_durable=True)
+        self._reader = StateDatabase(url)
+        self._writer = StateDatabase(url, _LOCK_SECONDS, is_durable=True)
         # Requests read while a change waits for other writers.
         self._reader_lock, self._writer_lock = Lock(), Lock()
 
     def open(self) -> bytes:
         """Creates missing tables. Returns the key that signs cookies."""
         _drop_without_names(self._url)
-        delivery_store.create_tables(self._url, tables.METADATA)
+        state_database.create_tables(self._url, tables.METADATA)
         with self._writer_lock, self._writer.writing() as db:
             db.run("INSERT INTO session_key VALUES (1, ?) ON CONFLICT DO NOTHING", (secrets.token_bytes(_KEY_BYTES),))
             (key,) = db.one("SELECT key FROM session_key WHERE number = 1")

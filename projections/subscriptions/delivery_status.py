@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from annals.commands.store.clock import format_time
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.database.drivers import Database
+from annals.projections.database.state_database import StateDatabase, create_tables
 from annals.projections.events.event_families import EventFamily
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
@@ -29,7 +30,6 @@ from annals.projections.subscriptions.state.delivery_record import (
     DeliveryRecord,
     SavedDelivery,
 )
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
 from annals.projections.subscriptions.workers.consent_checker import hash_secret
 
 Members = Mapping[str, Any]
@@ -78,7 +78,7 @@ class StoredDeliveries:
         self._ports = ports
         self._families = families
         self._local = local
-        self._store = DeliveryStore(url)
+        self._store = StateDatabase(url)
         self._lock = Lock()
         self._has_tables = False
 
@@ -279,7 +279,7 @@ class StoredDeliveries:
         """Locks the connection for the calling thread and creates the tables if needed."""
         with self._lock:
             if not self._has_tables:
-                create_tables(self._url)
+                create_tables(self._url, tables.METADATA)
                 self._has_tables = True
             yield
 

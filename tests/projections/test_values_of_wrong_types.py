@@ -20,6 +20,7 @@ from annals.api.cli.error_lines import exit_outcome
 from annals.commands.store.database import tables as written
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
+from annals.projections.database.state_database import StateDatabase, create_tables
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
 from annals.projections.entities.verify.verify_index import verify_index
@@ -32,7 +33,6 @@ from annals.projections.subscriptions.delivery_status import StoredDeliveries
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.state import delivery_queries
 from annals.projections.subscriptions.state import tables as deliveries
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore, create_tables
 from annals.projections.subscriptions.state.leases import Leases
 from annals.projections.subscriptions.state.subscription_changes import read_changes, read_living
 from annals.projections.subscriptions.workers.consent_checker import hash_secret
@@ -113,7 +113,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         api.done("PUT", "/-/links/l", LINK, **ROOT)
     with open_store(url) as store:
         archive_until(store, url, str(file.with_name("archive")), 20)
-    create_tables(url)
+    create_tables(url, deliveries.METADATA)
     create_tables(url, replication.METADATA)
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("INSERT INTO secret VALUES ('r', '/subscriptions/sub', 'n', x'00', x'00')")
@@ -234,11 +234,11 @@ def test_a_callback_whose_time_is_damaged_has_expired(file: Path, until: Any) ->
     stored = StoredDeliveries(url, DeliveryPorts(UncheckedResolver()), ())
     assert [stored.consent("sub", secret, None) for secret in ("secret", "sound", "sound")] == [False, True, False]
     stored.close()
-    delivery_store = DeliveryStore(url)
-    with delivery_store.writing() as db:
+    state = StateDatabase(url)
+    with state.writing() as db:
         delivery_queries.delete_expired(db, 1e9, 1.0)
         assert db.all("SELECT digest FROM delivery_callback WHERE subscription = 'sub'") == []
-    delivery_store.close()
+    state.close()
 
 
 @pytest.mark.parametrize("table", [*LOG, *MODELS, *STATES], ids=str)
@@ -262,8 +262,8 @@ def test_what_runs_for_others_goes_on(sound: Path, file: Path, table: Table) -> 
 
 
 def _deliver(url: str, damaged: str, place: Any) -> None:
-    delivery_store, leases = DeliveryStore(url), Leases(url, 15.0, deliveries.LEASES)
-    with delivery_store.writing() as db:
+    state, leases = StateDatabase(url), Leases(url, 15.0, deliveries.LEASES)
+    with state.writing() as db:
         db.run("INSERT OR REPLACE INTO delivery_state VALUES ('fine', 1, 2, 3, '{}')")
         db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
         saved = delivery_queries.load_deliveries(db, [damaged, "fine"])
@@ -274,7 +274,7 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
     held = leases.renew([damaged, "fine"])
     assert held is not None and {damaged, "fine"} <= held.ids, place
     leases.release_all()
-    delivery_store.close()
+    state.close()
 
 
 def _replicate(url: str) -> None:

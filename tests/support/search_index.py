@@ -14,18 +14,18 @@ from annals.domain.search.query import Query
 from annals.domain.search.texts import SearchedEntity, is_searched, searched_entity
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.search.index_writer import IndexWriter
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 
 @contextmanager
 def index_writer(url: str) -> Iterator[IndexWriter]:
     """The index writer of a database whose tables exist."""
     checker = DocumentChecker()
-    with closing(ViewPool(url)) as readers, closing(DeliveryStore(url)) as store:
+    with closing(ViewPool(url)) as readers, closing(StateDatabase(url)) as store:
         try:
             yield IndexWriter(readers, store, checker.check)
         finally:

@@ -18,13 +18,13 @@ from annals.api.settings.settings import Settings
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildDiverged, RebuildReport
 from annals.projections.entities.rebuild import rebuild as rebuild_read_model
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.reader import Log
 from annals.projections.search import tables as search_tables
 from annals.projections.search.index_writer import IndexWriter
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 Engine = Annotated[Literal["process", "spark"], typer.Option("--engine", help="What computes the rows.")]
 From = Annotated[SourceKind, typer.Option("--from", help="Where Spark reads the log.")]
@@ -107,7 +107,7 @@ def _rebuild_search(store: Store, settings: Settings) -> None:
     limits = CheckLimits(settings.check_workers, settings.check_seconds, settings.check_memory << 20)
     with store.writing() as transaction:
         search_tables.create(transaction.connection)
-    with closing(ViewPool(settings.database)) as readers, closing(DeliveryStore(settings.database)) as writing_store:
+    with closing(ViewPool(settings.database)) as readers, closing(StateDatabase(settings.database)) as writing_store:
         checker = DocumentChecker(limits)
         try:
             with work_progress() as work:

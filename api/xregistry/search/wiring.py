@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from annals.api.registry.open_registry import Registry
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.search.index_follower import IndexFollower
 from annals.projections.search.index_writer import IndexWriter
 from annals.projections.search.leadership import Leadership
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 
 
 def build_index_follower(url: str, registry: Registry) -> IndexFollower:
@@ -16,4 +16,4 @@ def build_index_follower(url: str, registry: Registry) -> IndexFollower:
 
 def build_index_writer(url: str, registry: Registry) -> IndexWriter:
     """What writes the index. url: of the database."""
-    return IndexWriter(registry.readers, DeliveryStore(url), registry.checker.check)
+    return IndexWriter(registry.readers, StateDatabase(url), registry.checker.check)

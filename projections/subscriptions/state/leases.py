@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.projections.database.drivers import Database
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.subscriptions.state.tables import LeaseTables
 
 #: Seconds to wait for another writer of a SQLite file. A long import blocks all writers, including lease renewals.
@@ -57,7 +57,7 @@ class Leases:
     """
 
     def __init__(self, url: str, lease_seconds: float, tables: LeaseTables) -> None:
-        self._store = DeliveryStore(url, LOCK_WAIT_SECONDS)
+        self._store = StateDatabase(url, LOCK_WAIT_SECONDS)
         self._tables = tables
         self._lease_seconds = lease_seconds
         self._process = uuid4().hex

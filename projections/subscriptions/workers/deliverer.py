@@ -13,12 +13,13 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from annals.commands.store.database.driver_errors import driver_errors
+from annals.projections.database import state_database
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.events.event_families import EventFamily
 from annals.projections.subscriptions.event_messages import EventMessage, EventMessageReader
 from annals.projections.subscriptions.ports import LEASE_SECONDS, DeliveryPorts
-from annals.projections.subscriptions.state import delivery_store
+from annals.projections.subscriptions.state import tables
 from annals.projections.subscriptions.state.delivery_record import SavedDelivery
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
 from annals.projections.subscriptions.workers.event_dispatcher import EventDispatcher
 from annals.projections.subscriptions.workers.housekeeping import Housekeeping
@@ -69,7 +70,7 @@ class Deliverer:
             ReaderThread("follow", url),
             WorkerThread("books"),
         )
-        self._store = DeliveryStore(url)
+        self._store = StateDatabase(url)
         self._message_reader = EventMessageReader(self._reader.log, families)
         self._dispatcher = EventDispatcher(self._read_chunk)
         self.follower = SubscriptionFollower(self._watcher, self._apply_change)
@@ -171,7 +172,7 @@ class Deliverer:
         """Creates the tables and loads the subscriptions. Tries again while the store fails, until `stop`."""
         while not self._is_stopping:
             try:
-                await self._writer.run(delivery_store.create_tables, self._url)
+                await self._writer.run(state_database.create_tables, self._url, tables.METADATA)
                 await self.follower.load()
                 return
             except Exception as error:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.subscriptions.state import delivery_queries
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 from annals.projections.subscriptions.workers.threads import WorkerThread
 
@@ -29,7 +29,7 @@ class Housekeeping:
     def __init__(
         self,
         thread: WorkerThread,
-        store: DeliveryStore,
+        store: StateDatabase,
         workers: Mapping[str, SubscriptionWorker],
         now: Callable[[], float],
     ) -> None:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.subscriptions.state import delivery_queries
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 from annals.projections.subscriptions.workers.threads import WorkerThread
 
@@ -36,7 +36,7 @@ class StateWriter:
     """
 
     def __init__(
-        self, thread: WorkerThread, store: DeliveryStore, workers: Mapping[str, SubscriptionWorker], delay: float
+        self, thread: WorkerThread, store: StateDatabase, workers: Mapping[str, SubscriptionWorker], delay: float
     ) -> None:
         self.process = ""
         self._thread, self._store = thread, store

@@ -14,9 +14,8 @@ from annals.commands.store.database.engine import WRITING
 from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
 from annals.domain.decisions.world import Secret
-from annals.projections.database import drivers
+from annals.projections.database import drivers, state_database
 from annals.projections.subscriptions.sequence import sequence_of
-from annals.projections.subscriptions.state import delivery_store as deliveries
 from annals.projections.subscriptions.state import tables
 from tests.support.console import Annals
 
@@ -63,7 +62,7 @@ def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_p
 def test_dead_letters(annals: Annals, url: str, tmp_path: Path) -> None:
     # SUB-831, SUB-507: dead letters are printed with their sequence; a redelivery is recorded, a refused one is not
     id = create_subscription(annals, url, tmp_path)
-    deliveries.create_tables(url)
+    state_database.create_tables(url, tables.METADATA)
     at = sequence_of(5, 0)
     with closing(Store(url)) as store, store.engine.execution_options(**{WRITING: True}).begin() as connection:
         row = (id, at, "rejected", "400", "no", 1, 1767323045.0, 1767323045.0)

@@ -16,7 +16,7 @@ from annals.commands.store.database.known_log_end import LogEndLost
 from annals.commands.store.database.outages import describe_outage
 from annals.commands.store.log import Store
 from annals.projections.database.connections import connect
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.subscriptions.workers.threads import ReaderThread
 from tests.support.polling import until
 from tests.support.small_decider import decide, write
@@ -62,7 +62,7 @@ def end_connections(url: str, name: str) -> None:
 
 
 def touch_deliveries(url: str) -> None:
-    with closing(DeliveryStore(url)) as deliveries, deliveries.writing():
+    with closing(StateDatabase(url)) as deliveries, deliveries.writing():
         pass
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 
 from annals.commands.store.database.engine import open_engine
 from annals.projections.database.connections import connect_server
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.database.state_database import StateDatabase
 
 #: By name, what a connection of each kind gives its user.
 Use = Callable[[Any], Any]
@@ -31,7 +31,7 @@ def _reader(url: str, use: Use) -> Any:
 
 
 def _deliveries(url: str, use: Use) -> Any:
-    with closing(DeliveryStore(url)) as store, store.reading() as database:
+    with closing(StateDatabase(url)) as store, store.reading() as database:
         driver: Any = database  # its connection has parameters that no query shows
         return use(driver._connection)
 

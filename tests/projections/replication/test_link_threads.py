@@ -21,13 +21,13 @@ from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.errors.problems import NotFound
 from annals.domain.replication.link import PUSH, XREGISTRY, Link
 from annals.domain.replication.scope import LinkScope
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from annals.projections.replication.link_state import LinkProgress, LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.link_workers import LINK_WORKERS
 from annals.projections.replication.service import LEASE_SECONDS, ReplicationService
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
 from annals.projections.subscriptions.state.leases import HeldLeases, Leases
 from tests.support.polling import until
 
@@ -137,7 +137,7 @@ class LinkRig:
 
     def query(self, sql: str) -> list[Any]:
         """The first values of the rows."""
-        with closing(DeliveryStore(self.url)) as store, store.reading() as db:
+        with closing(StateDatabase(self.url)) as store, store.reading() as db:
             return sorted(row[0] for row in db.all(sql))
 
     def close(self) -> None:

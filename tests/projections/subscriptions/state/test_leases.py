@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from annals.commands.store.log import Store
-from annals.projections.database import drivers
+from annals.projections.database import drivers, state_database
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.replication import tables as replication
-from annals.projections.subscriptions.state import delivery_store, tables
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.subscriptions.state import tables
 from annals.projections.subscriptions.state.leases import Leases
 from annals.projections.subscriptions.state.tables import LeaseTables
 
@@ -25,8 +25,8 @@ def url(store_url: str) -> Iterator[str]:
     made = Store(store_url)
     made.create()
     made.close()
-    delivery_store.create_tables(store_url)
-    delivery_store.create_tables(store_url, replication.METADATA)
+    state_database.create_tables(store_url, tables.METADATA)
+    state_database.create_tables(store_url, replication.METADATA)
     yield store_url
 
 
@@ -93,8 +93,8 @@ def test_a_heartbeat_that_is_not_recorded_counts_no_released_lease(sqlite_url: s
     """SUB-805: another process may have taken it before a long write began."""
     with closing(Store(sqlite_url)) as store:
         store.create()
-    delivery_store.create_tables(sqlite_url)
-    leases, other = Leases(sqlite_url, 60, DELIVERIES), DeliveryStore(sqlite_url)
+    state_database.create_tables(sqlite_url, tables.METADATA)
+    leases, other = Leases(sqlite_url, 60, DELIVERIES), StateDatabase(sqlite_url)
     recorded = leases.renew(["a", "b"])
     assert recorded is not None
     leases.release(["a"])

@@ -16,11 +16,12 @@ from cloudevents.core.v1.event import CloudEvent
 
 from annals.commands.store.damage import report_once
 from annals.commands.store.database import sql
+from annals.projections.database import state_database
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from annals.projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import sequence_of
-from annals.projections.subscriptions.state import delivery_store, subscription_changes
+from annals.projections.subscriptions.state import subscription_changes
 from annals.projections.subscriptions.workers import deliverer
 from tests.support.delivery_rig import Rig, advance_until, until
 
@@ -297,16 +298,16 @@ def test_a_store_that_fails_at_the_start(
         async with rig.delivering():
             await until(lambda: len(failures) == 5)
 
-    create_tables = delivery_store.create_tables
+    create_tables = state_database.create_tables
     monkeypatch.setattr(deliverer, "_FAILURE_PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr(delivery_store, "create_tables", failing("tables", create_tables, 1))
+    monkeypatch.setattr(state_database, "create_tables", failing("tables", create_tables, 1))
     monkeypatch.setattr(subscription_changes, "read_living", failing("load", subscription_changes.read_living, 2))
     run(deliver)
     assert failures == ["tables", "load", "load"]
     assert [record.message for record in caplog.records if record.name == "annals.deliveries"] == [
         f"deliveries: OperationalError: {name}: database is locked" for name in failures
     ]
-    monkeypatch.setattr(delivery_store, "create_tables", failing("tables", create_tables, math.inf))
+    monkeypatch.setattr(state_database, "create_tables", failing("tables", create_tables, math.inf))
     run(end)
 
 

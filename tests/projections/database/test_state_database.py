@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from annals.projections.subscriptions.state.delivery_store import DeliveryStore
+from annals.projections.database.state_database import StateDatabase
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def busy(path: Path) -> Iterator[list[int]]:
 def test_imports_do_not_block_delivery_writes(tmp_path: Path) -> None:
     # SUB-802: cursors are written between imports that follow each other closely
     path = tmp_path / "annals.db"
-    store = DeliveryStore(f"sqlite:///{path}")
+    store = StateDatabase(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE cursor (position)")
@@ -57,7 +57,7 @@ def test_imports_do_not_block_delivery_writes(tmp_path: Path) -> None:
 def test_patience_has_an_end(tmp_path: Path) -> None:
     # SUB-805: a heartbeat that cannot be written in time is an error
     path = tmp_path / "annals.db"
-    store = DeliveryStore(f"sqlite:///{path}", lock_timeout=0.2)
+    store = StateDatabase(f"sqlite:///{path}", lock_timeout=0.2)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Connections for durable state that is stored next to the log, and the creation of its tables."""
+"""State next to the log, such as deliveries, links and sessions: the creation of its tables, and a connection."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from annals.commands.store.database.engine import WRITING, open_engine, postgres
 from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.store_file import existing_file, require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
-from annals.projections.subscriptions.state import tables
 
 if TYPE_CHECKING:
     import psycopg
 
 #: Seconds between checks whether a SQLite file is unlocked.
 _POLL_SECONDS: Final = 0.002
+#: The name of the lock is that of earlier releases, whose processes may run beside this one.
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
 
 
-class DeliveryStore:
+class StateDatabase:
     """One writing connection, for one thread at a time. It opens on demand, and again after a failure.
 
     Commits do not wait for the disk. After a power loss all tables return to one earlier moment, and the deliveries
@@ -132,7 +132,7 @@ class DeliveryStore:
         return connection
 
 
-def create_tables(url: str, metadata: MetaData = tables.METADATA) -> None:
+def create_tables(url: str, metadata: MetaData) -> None:
     """Creates missing tables in the database of the log."""
     engine = open_engine(url)
     try:
