@@ -11,15 +11,14 @@ from itertools import islice
 from typing import Final
 from urllib.parse import unquote_plus
 
-from annals.api.http.request import Request
 from annals.api.http.response import Headers
 from annals.api.xregistry.cursor import Cursor, parse_cursor
 from annals.api.xregistry.render.filter_effects import FilterEffects
 from annals.api.xregistry.render.json_members import split_members
-from annals.api.xregistry.request.flags import PAGING_FLAGS, Flags
+from annals.api.xregistry.request.flags import PAGING_FLAGS
+from annals.api.xregistry.request.parsed_request import ParsedRequest
 from annals.api.xregistry.request.paths import PathKind, RequestTarget
 from annals.domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
-from annals.domain.model import Model
 from annals.domain.values import xid as xids
 from annals.projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
 from annals.projections.entities.filters.row_overrides import RowOverrides
@@ -40,45 +39,42 @@ class CollectionListing:
     filter_effects: FilterEffects | None
 
 
-def filter_of(flags: Flags, target: RequestTarget, model: Model) -> EntityFilter | None:
+def filter_of(parsed: ParsedRequest) -> EntityFilter | None:
     """The filter of a request; None if it has none. Raises: BadFilter."""
-    return None if flags.filter is None else parse_filter(flags.filter, scope_of(target), model)
+    paths = parsed.flags.filter
+    return None if paths is None else parse_filter(paths, _scope_of(parsed.target), parsed.definitions.model)
 
 
-def sort_of(flags: Flags, target: RequestTarget, model: Model) -> Sort | None:
+def sort_of(parsed: ParsedRequest) -> Sort | None:
     """The sort order of a request; None if it has none. Raises: BadSort."""
-    return None if flags.sort is None else parse_sort(flags.sort, scope_of(target), model)
+    path = parsed.flags.sort
+    return None if path is None else parse_sort(path, _scope_of(parsed.target), parsed.definitions.model)
 
 
-def scope_of(target: RequestTarget) -> PathScope:
+def _scope_of(target: RequestTarget) -> PathScope:
     """The scope at which the paths of a request's filter start."""
     if target.kind is PathKind.META:
         return PathScope(xids.type_of(target.row_xid), is_meta=True)
     return PathScope(xids.REGISTRY if target.kind is PathKind.EXPORT else xids.type_of(target.xid))
 
 
-def types_with_xref(target: RequestTarget, model: Model) -> list[str]:
-    """The Resource types at or below a path. Resources of these types may be cross references (`xref`)."""
-    return resource_types({plural: group.resources for plural, group in model.groups.items()}, _selection_path(target))
+def types_with_xref(parsed: ParsedRequest) -> list[str]:
+    """The Resource types at or below the path of a request. Such Resources may be cross references (`xref`)."""
+    path = xids.REGISTRY if parsed.target.kind is PathKind.EXPORT else parsed.target.xid
+    return resource_types({plural: group.resources for plural, group in parsed.definitions.model.groups.items()}, path)
 
 
 def list_collection(
-    view: View,
-    request: Request,
-    target: RequestTarget,
-    flags: Flags,
-    model: Model,
-    owner: EntityRow,
-    types: Collection[str],
-    max_members: int,
+    view: View, parsed: ParsedRequest, owner: EntityRow, types: Collection[str], max_members: int
 ) -> CollectionListing:
     """The members of a collection.
 
-    types: entity types inlined below them. max_members: of a page; 0 for no maximum.
+    owner: the entity that has it. types: entity types inlined below the members. max_members: of a page; 0 for no
+    maximum.
     """
-    collection_query = _CollectionQuery(view, request, target, flags, model, owner)
-    limit = min((number for number in (flags.limit, max_members) if number), default=None)
-    if limit is None and flags.cursor is None:
+    collection_query = _CollectionQuery(view, parsed, owner)
+    limit = min((number for number in (parsed.flags.limit, max_members) if number), default=None)
+    if limit is None and parsed.flags.cursor is None:
         return CollectionListing(collection_query.all_rows(types), [], collection_query.filter_effects)
     page_keys, links = collection_query.page(min(limit or MAX_PAGE, MAX_PAGE))
     if collection_query.filter_effects and page_keys:
@@ -91,16 +87,11 @@ def list_collection(
     )
 
 
-def _selection_path(target: RequestTarget) -> str:
-    return xids.REGISTRY if target.kind is PathKind.EXPORT else target.xid
-
-
 class _CollectionQuery:
     """The query of a collection request, independent of the page."""
 
-    def __init__(
-        self, view: View, request: Request, target: RequestTarget, flags: Flags, model: Model, owner: EntityRow
-    ) -> None:
+    def __init__(self, view: View, parsed: ParsedRequest, owner: EntityRow) -> None:
+        request, target, flags, _ = parsed
         self._flags = flags
         self._url = f"{request.base}{target.xid}"
         self._query = _without_paging(request.query.decode("latin-1"))
@@ -108,10 +99,10 @@ class _CollectionQuery:
         self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
         position = self._cursor.position if self._cursor else head
         view = view.at_cursor(position)
-        filter, self._sort = filter_of(flags, target, model), sort_of(flags, target, model)
+        filter, self._sort = filter_of(parsed), sort_of(parsed)
         row_overrides = view.row_overrides(
             target.xid,
-            types_with_xref(target, model),
+            types_with_xref(parsed),
             position if position < head else None,
             uses_index=filter is not None or bool(self._sort and self._sort.path),
         )

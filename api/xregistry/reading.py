@@ -29,10 +29,10 @@ from annals.api.xregistry.render.response import (
     json_response,
     render_json,
 )
-from annals.api.xregistry.request.flags import NO_FLAGS, Flags, parse_flags, requested_asof
-from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree, inlined_types, parse_inline
-from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget, resolve_path
-from annals.api.xregistry.request.request_checks import check_method
+from annals.api.xregistry.request.flags import NO_FLAGS, requested_asof
+from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree, inlined_types
+from annals.api.xregistry.request.parsed_request import ParsedRequest, parse_request
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from annals.api.xregistry.snapshots import Snapshot, Snapshots
 from annals.domain.decisions.capabilities import offered_capabilities
 from annals.domain.errors import problems
@@ -99,7 +99,7 @@ class XRegistryReadHandler:
         asof = requested_asof(request.query)
         snapshot = await self._snapshot(request, asof) if asof is not None else None
         definitions = snapshot.definitions if snapshot else await self._readers.read(self._latest_definitions)
-        parse_target_and_flags(request, definitions)
+        parse_request(request, definitions)
         response = Response(200, [JSON, root_link(request.base)], dumps(offered_capabilities()))
         return snapshot.add_headers(response, request) if snapshot else response
 
@@ -129,88 +129,65 @@ class XRegistryReadHandler:
 
     async def _answer_from_current_row(self, request: Request, definitions: RegistryDefinitions) -> Response | None:
         """The response if a single row is enough, otherwise None. Raises: OutdatedDefinitions, Problem."""
-        target, flags = parse_target_and_flags(request, definitions)
-        if not _needs_one_row(target, flags, definitions) or _shows_visible_only(request, target):
+        parsed = parse_request(request, definitions)
+        if not _needs_one_row(parsed) or _shows_visible_only(parsed):
             return None
-        lookup = await self._lookups.find(target.row_xid, _has_document_body(target, flags))
+        lookup = await self._lookups.find(parsed.target.row_xid, parsed.has_document_body)
         note_position(lookup.position)
         view = self._readers.quick_view()
-        if lookup.row is None or xref_of(lookup.row) or flags.filter is not None:
-            return await self._readers.read(self._answer_from_lookup, request, view, target, flags, definitions, lookup)
-        return self._answer_from_lookup(request, view, target, flags, definitions, lookup)
+        if lookup.row is None or xref_of(lookup.row) or parsed.flags.filter is not None:
+            return await self._readers.read(self._answer_from_lookup, view, parsed, lookup)
+        return self._answer_from_lookup(view, parsed, lookup)
 
     def _answer_from_row(
         self, request: Request, definitions: RegistryDefinitions, snapshot: Snapshot
     ) -> Response | None:
         """The same about the past, without an entity tag. Raises: OutdatedDefinitions, Problem."""
-        target, flags = parse_target_and_flags(request, definitions)
-        if not _needs_one_row(target, flags, definitions) or _shows_visible_only(request, target):
+        parsed = parse_request(request, definitions)
+        if not _needs_one_row(parsed) or _shows_visible_only(parsed):
             return None
         view = snapshot.view(self._readers.quick_view())
-        lookup = view.look_up(target.row_xid, _has_document_body(target, flags))
-        return self._answer_from_lookup(request, view, target, flags, definitions, lookup, is_past=True)
+        lookup = view.look_up(parsed.target.row_xid, parsed.has_document_body)
+        return self._answer_from_lookup(view, parsed, lookup, is_past=True)
 
     def _answer_from_lookup(
-        self,
-        request: Request,
-        view: View,
-        target: RequestTarget,
-        flags: Flags,
-        definitions: RegistryDefinitions,
-        lookup: FoundEntity,
-        is_past: bool = False,
+        self, view: View, parsed: ParsedRequest, lookup: FoundEntity, is_past: bool = False
     ) -> Response | None:
         """The same, once the row is found. view: read only for an absent row, an xref or a filter."""
+        request, target, flags, definitions = parsed
         row, positions, _, content = lookup
         if positions != definitions.positions:
             raise OutdatedDefinitions
         if row is None or xref_of(row):
-            return self._answer_from_xref(request, view, target, flags, definitions)
+            return self._answer_from_xref(view, parsed)
         if flags.filter is not None:
-            return self._filtered_document(request, view, target, flags, definitions, row)
+            return self._filtered_document(view, parsed, row)
         tag = None if is_past else conditional.row_tag(row, request, definitions.positions)
         conditional.check_conditions(request, tag)
         response_content = ResponseContent(target, definitions, flags, NO_INLINE, (row,))
-        render_response = document_response if _has_document_body(target, flags) else json_response
+        render_response = document_response if parsed.has_document_body else json_response
         return render_response(
             response_content, request.base, lambda _: content, conditional.tag_headers(tag) if tag else NO_HEADERS
         )
 
-    def _answer_from_xref(
-        self, request: Request, view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions
-    ) -> Response | None:
+    def _answer_from_xref(self, view: View, parsed: ParsedRequest) -> Response | None:
         """The document of a Resource with `xref`, or of one of its Versions; None if the request is not for a document.
 
         Raises: NotFound if the entity does not exist, with the `xref` resolved or not; CannotDocXref.
         """
-        row = load_row(view, target, flags)
+        row = _load_row(view, parsed)
         if row is None:
-            raise problems.NotFound(target.xid)
-        if not target.has_document_body or flags.doc:
-            return None
-        return self._filtered_document(request, view, target, flags, definitions, row)
+            raise problems.NotFound(parsed.target.xid)
+        return self._filtered_document(view, parsed, row) if parsed.has_document_body else None
 
-    def _filtered_document(
-        self,
-        request: Request,
-        view: View,
-        target: RequestTarget,
-        flags: Flags,
-        definitions: RegistryDefinitions,
-        row: EntityRow,
-    ) -> Response:
+    def _filtered_document(self, view: View, parsed: ParsedRequest, row: EntityRow) -> Response:
         """A document whose entity passes a filter.
 
         It has no entity tag, because other entities affect the result too.
         """
-        response_content = ResponseContent(
-            target,
-            definitions,
-            flags,
-            NO_INLINE,
-            (row,),
-            filter_effects=filter_entity(view, request, target, flags, definitions, row),
-        )
+        request, target, flags, definitions = parsed
+        filter_effects = filter_entity(view, parsed, row)
+        response_content = ResponseContent(target, definitions, flags, NO_INLINE, (row,), filter_effects=filter_effects)
         return document_response(response_content, request.base, view.document)
 
     @contextmanager
@@ -229,14 +206,15 @@ class XRegistryReadHandler:
         with self._readers.view() as current_view:
             view = (snapshot.view(current_view) if snapshot else current_view).seen_by(request.caller, request.path)
             definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
-            yield *load_response_content(request, view, definitions, self._pagelimit), view.position(), view
+            parsed = parse_request(request, definitions)
+            yield *_load_response_content(view, parsed, self._pagelimit), view.position(), view
 
     async def _stored_collection(self, request: Request, definitions: RegistryDefinitions) -> ResponseContent | None:
         """The content of a full collection of Resources or Versions that stored texts can render; otherwise None.
 
         Also None for a HEAD request, which would abort the database cursor. Raises: Problem, NotModified.
         """
-        target, flags = parse_target_and_flags(request, definitions)
+        _, target, flags, _ = parsed = parse_request(request, definitions)
         page_limit = self._pagelimit if definitions.capabilities.pagination else 0
         full_collection = ResponseContent(target, definitions, flags, NO_INLINE, ())
         if (
@@ -248,11 +226,12 @@ class XRegistryReadHandler:
         ):
             return None
         if conditional.is_conditional(request):
-            await self._readers.read(self._check_list_conditions, request, target, definitions)
+            await self._readers.read(self._check_list_conditions, parsed)
         return full_collection
 
-    def _check_list_conditions(self, request: Request, target: RequestTarget, definitions: RegistryDefinitions) -> None:
+    def _check_list_conditions(self, parsed: ParsedRequest) -> None:
         """Raises: Problem, NotModified. Without an owner, the list itself says so."""
+        request, target, _, definitions = parsed
         view = self._readers.quick_view()
         if view.entity(_owner_xid(target)):
             note_position(position := view.position())
@@ -289,63 +268,51 @@ class XRegistryReadHandler:
         return Response(200, headers, body, first_chunks=first_chunks)
 
 
-def _has_document_body(target: RequestTarget, flags: Flags) -> bool:
-    """Whether the body of the response is a document."""
-    return target.has_document_body and not flags.doc
-
-
-def _needs_one_row(target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> bool:
+def _needs_one_row(parsed: ParsedRequest) -> bool:
     """Whether the response can be made from the row of the target. Raises: Problem for an invalid `inline`."""
+    flags = parsed.flags
     if flags.inline is not None:
-        parse_inline(flags.inline, target, definitions.model, definitions.capabilities)
-    if target.kind in COLLECTION_KINDS:
+        parsed.inline()
+    if parsed.target.kind in COLLECTION_KINDS:
         return False
-    return _has_document_body(target, flags) or (flags.inline is None and flags.filter is None)
+    return parsed.has_document_body or (flags.inline is None and flags.filter is None)
 
 
-def _shows_visible_only(request: Request, target: RequestTarget) -> bool:
+def _shows_visible_only(parsed: ParsedRequest) -> bool:
     """Whether the row of the target has numbers of entities that the caller does not see."""
-    return target.row_xid == xids.REGISTRY and not request.caller.sees_everything
+    return parsed.target.row_xid == xids.REGISTRY and not parsed.request.caller.sees_everything
 
 
-def parse_target_and_flags(request: Request, definitions: RegistryDefinitions) -> tuple[RequestTarget, Flags]:
-    """The target and the flags of a request, under the model and the capabilities. Raises: Problem."""
-    target = resolve_path(request.segments, definitions.model, request.details, not request.is_read)
-    check_method(request, target, definitions.capabilities)
-    return target, parse_flags(request.query, target, request.method, definitions.capabilities)
-
-
-def load_response_content(
-    request: Request, view: View, definitions: RegistryDefinitions, pagelimit: int = 0
+def _load_response_content(
+    view: View, parsed: ParsedRequest, pagelimit: int
 ) -> tuple[ResponseContent, EntityRow | None]:
     """The content of a GET response, and the row of its entity; None as row for a collection. Raises: Problem."""
-    target, flags = parse_target_and_flags(request, definitions)
-    inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
-    row = load_row(view, target, flags)
+    _, target, flags, definitions = parsed
+    inline = parsed.inline()
+    row = _load_row(view, parsed)
     if row is None:
         raise problems.NotFound(target.xid)
     if row.xid == xids.REGISTRY:
         row = with_visible_counts(view, row, definitions.model)
     if target.kind in COLLECTION_KINDS:
-        return _collection_content(request, view, target, flags, definitions, inline, row, pagelimit), None
+        return _collection_content(view, parsed, inline, row, pagelimit), None
     texts = inlined_configuration(view, inline) if target.kind in (PathKind.REGISTRY, PathKind.EXPORT) else {}
-    filter_effects = filter_entity(view, request, target, flags, definitions, row)
-    nested_rows = inlined_rows(
-        subtree_lister(view, target, flags, definitions), row, inline, definitions, filter_effects
-    )
+    filter_effects = filter_entity(view, parsed, row)
+    nested_rows = inlined_rows(subtree_lister(view, parsed), row, inline, definitions, filter_effects)
     rows: Iterator[EntityRow] = chain((row,), without_resolved(nested_rows) if flags.doc else nested_rows)
     if flags.stated:
         rows = without_defaults(rows)
     return ResponseContent(target, definitions, flags, inline, rows, texts, filter_effects=filter_effects), row
 
 
-def load_row(view: View, target: RequestTarget, flags: Flags) -> EntityRow | None:
+def _load_row(view: View, parsed: ParsedRequest) -> EntityRow | None:
     """The row that has to exist, with its `xref` resolved: a collection's owner, or `RequestTarget.row_xid`.
 
     Raises: CannotDocXref for Versions of a Resource with `xref` in a document view.
     """
+    target = parsed.target
     row = view.resolved_entity(_owner_xid(target))
-    if flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
+    if parsed.flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
         resource = xids.join(*xids.segments(target.xid)[:4])
         if xref_of(view.entity(resource)):
             raise problems.CannotDocXref(resource)
@@ -360,9 +327,9 @@ def with_visible_counts(view: View, row: EntityRow, model: Model) -> EntityRow:
     return row._replace(attributes="{" + join_members(split_members(row.attributes) | counts) + "}")
 
 
-def subtree_lister(view: View, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions) -> ListSubtree:
+def subtree_lister(view: View, parsed: ParsedRequest) -> ListSubtree:
     """A function that lists entities below a path: `View.subtree`, or `View.subtree_lister`, which resolves `xref`."""
-    return view.subtree if flags.doc else view.subtree_lister(target.xid, types_with_xref(target, definitions.model))
+    return view.subtree if parsed.flags.doc else view.subtree_lister(parsed.target.xid, types_with_xref(parsed))
 
 
 def inlined_rows(
@@ -382,40 +349,32 @@ def inlined_rows(
     )
 
 
-def filter_entity(
-    view: View, request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, row: EntityRow
-) -> FilterEffects | None:
+def filter_entity(view: View, parsed: ParsedRequest, row: EntityRow) -> FilterEffects | None:
     """The effects of a filter on a single entity; None without a filter.
 
     Raises: BadFilter; NotFound if the filter removes the entity.
     """
-    filter = filter_of(flags, target, definitions.model)
+    filter = filter_of(parsed)
     if filter is None:
         return None
-    row_overrides = view.row_overrides(row.xid, types_with_xref(target, definitions.model), uses_index=True)
-    selection = view.selection(row.xid, filter, request.base, row_overrides or RowOverrides())
+    row_overrides = view.row_overrides(row.xid, types_with_xref(parsed), uses_index=True)
+    selection = view.selection(row.xid, filter, parsed.request.base, row_overrides or RowOverrides())
     if not selection.is_selected(row):
-        raise problems.NotFound(target.xid)
+        raise problems.NotFound(parsed.target.xid)
     return FilterEffects(selection)
 
 
 def _collection_content(
-    request: Request,
-    view: View,
-    target: RequestTarget,
-    flags: Flags,
-    definitions: RegistryDefinitions,
-    inline: InlineTree,
-    owner: EntityRow,
-    pagelimit: int,
+    view: View, parsed: ParsedRequest, inline: InlineTree, owner: EntityRow, pagelimit: int
 ) -> ResponseContent:
+    _, target, flags, definitions = parsed
     type = xids.type_of(target.xid)
     types = set(inlined_types(type, inline))
     page_limit = pagelimit if definitions.capabilities.pagination else 0
     if not page_limit and all(flag is None for flag in (flags.filter, flags.sort, flags.limit, flags.cursor)):
-        rows = subtree_lister(view, target, flags, definitions)(target.xid, {type, *types})
+        rows = subtree_lister(view, parsed)(target.xid, {type, *types})
         return ResponseContent(target, definitions, flags, inline, rows)
-    listing = list_collection(view, request, target, flags, definitions.model, owner, types, page_limit)
+    listing = list_collection(view, parsed, owner, types, page_limit)
     rows = without_resolved(listing.rows) if flags.doc else listing.rows
     return ResponseContent(
         target, definitions, flags, inline, rows, filter_effects=listing.filter_effects, links=listing.links

@@ -24,15 +24,15 @@ from annals.api.xregistry.reading import (
     filter_entity,
     inlined_configuration,
     inlined_rows,
-    parse_target_and_flags,
     subtree_lister,
 )
 from annals.api.xregistry.render.filter_effects import FilterEffects
 from annals.api.xregistry.render.response import ResponseContent, document_response, json_response
 from annals.api.xregistry.request.flags import Flags
-from annals.api.xregistry.request.inline import InlineTree, inlined_types, parse_inline
+from annals.api.xregistry.request.inline import InlineTree, inlined_types
 from annals.api.xregistry.request.parse import parse_command
-from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
+from annals.api.xregistry.request.parsed_request import ParsedRequest, parse_request
+from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind
 from annals.commands.command_bus import CommandBus
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
@@ -83,24 +83,24 @@ class XRegistryWriteHandler:
         check: what has to be true of the registry before the command. Raises: Problem; what `check` raises.
         """
         try:
-            target, flags = parse_target_and_flags(request, definitions)
-            build_command = partial(parse_command, request, target, flags, definitions, body)
+            parsed = parse_request(request, definitions)
+            build_command = partial(parse_command, parsed, body)
             command = await asyncio.to_thread(build_command) if len(body) > LARGE_BODY else build_command()
         except Exception:
             await self._readers.read(check, self._readers.quick_view())
             raise
 
         def build_response(transaction: WriteTransaction, recorded: Recorded) -> ResponseContent | None:
-            return self._response_content(TransactionView(transaction), request, target, flags, recorded)
+            return self._response_content(TransactionView(transaction), parsed, recorded)
 
-        requested_condition = conditional.write_condition(request, target.row_xid)
+        requested_condition = conditional.write_condition(request, parsed.target.row_xid)
 
         def condition(transaction: WriteTransaction) -> None:
             check(TransactionView(transaction))
             if requested_condition is not None:
                 requested_condition(transaction)
 
-        if flags.dryrun:
+        if parsed.flags.dryrun:
             return await dry_run(request, self._command_bus, command, condition, build_response)
         future = LoopFuture()
         self._command_bus.enqueue(
@@ -110,17 +110,16 @@ class XRegistryWriteHandler:
         )
         return await self._response(request, await future.outcome)
 
-    def _response_content(
-        self, view: View, request: Request, target: RequestTarget, flags: Flags, recorded: Recorded
-    ) -> ResponseContent | None:
+    def _response_content(self, view: View, parsed: ParsedRequest, recorded: Recorded) -> ResponseContent | None:
         """The content of a write's response; None if the response has no body. Runs before the commit."""
-        if request.method == "DELETE":
+        if parsed.request.method == "DELETE":
             return None
-        definitions = self._definitions_cache.read_uncached(view)
-        is_post = request.method == "POST"
-        if is_post and target.kind is PathKind.RESOURCE:
-            target = target.version(recorded.processed[0])
-        inline = parse_inline(flags.inline or (), target, definitions.model, definitions.capabilities)
+        is_post = parsed.request.method == "POST"
+        parsed = parsed._replace(definitions=self._definitions_cache.read_uncached(view))
+        if is_post and parsed.target.kind is PathKind.RESOURCE:
+            parsed = parsed._replace(target=parsed.target.version(recorded.processed[0]))
+        _, target, flags, definitions = parsed
+        inline = parsed.inline()
         created_xids = _created_xids(recorded)
         is_collection = target.kind in COLLECTION_KINDS
         if is_collection or (is_post and target.kind in (PathKind.REGISTRY, PathKind.GROUP)):
@@ -133,13 +132,13 @@ class XRegistryWriteHandler:
                 is_map_of_collections=not is_collection,
                 created_xids=created_xids,
             )
-            return _collections_content(view, request, response_content, recorded)
+            return _collections_content(view, parsed, response_content, recorded)
         row = view.resolved_entity(target.row_xid)
         if row is None:
             return None
         texts = inlined_configuration(view, inline) if target.kind is PathKind.REGISTRY else {}
-        filter_effects = filter_entity(view, request, target, flags, definitions, row)
-        rows = (row, *_inlined_rows(view, row, inline, target, flags, definitions, filter_effects))
+        filter_effects = filter_entity(view, parsed, row)
+        rows = (row, *_inlined_rows(view, row, inline, parsed, filter_effects))
         if filter_effects:  # the counts are read now, inside the uncommitted transaction
             filter_effects = filter_effects.load_counts(rows)
         return ResponseContent(
@@ -183,31 +182,28 @@ def _inlined_rows(
     view: View,
     row: EntityRow,
     inline: InlineTree,
-    target: RequestTarget,
-    flags: Flags,
-    definitions: RegistryDefinitions,
+    parsed: ParsedRequest,
     filter_effects: FilterEffects | None,
 ) -> Iterable[EntityRow]:
     if not inline:
         return ()
-    subtree = subtree_lister(view, target, flags, definitions)
-    rows = inlined_rows(subtree, row, inline, definitions, filter_effects)
-    return without_resolved(rows) if flags.doc else rows
+    rows = inlined_rows(subtree_lister(view, parsed), row, inline, parsed.definitions, filter_effects)
+    return without_resolved(rows) if parsed.flags.doc else rows
 
 
 def _collections_content(
-    view: View, request: Request, response_content: ResponseContent, recorded: Recorded
+    view: View, parsed: ParsedRequest, response_content: ResponseContent, recorded: Recorded
 ) -> ResponseContent:
     """The content of a response that shows one or more collections."""
-    target, flags, inline = response_content.target, response_content.flags, response_content.inline
-    subtree = subtree_lister(view, target, flags, response_content.definitions)
-    filter_effects = _filter_effects(view, request, response_content)
+    inline = response_content.inline
+    subtree = subtree_lister(view, parsed)
+    filter_effects = _filter_effects(view, parsed)
     if response_content.is_map_of_collections:
         rows = _written_rows(view, recorded, lambda row: inline.get(_plural_of_row(row), {}), subtree, filter_effects)
     else:
-        sort = sort_of(flags, target, response_content.definitions.model) or BY_ID
+        sort = sort_of(parsed) or BY_ID
         rows = _written_rows(view, recorded, lambda row: inline, subtree, filter_effects, sort)
-    return replace(response_content, rows=_rows_of_view(rows, flags), filter_effects=filter_effects)
+    return replace(response_content, rows=_rows_of_view(rows, parsed.flags), filter_effects=filter_effects)
 
 
 def _created_xids(recorded: Recorded) -> tuple[str, ...]:
@@ -239,19 +235,16 @@ def _rows_of_view(rows: tuple[EntityRow, ...], flags: Flags) -> tuple[EntityRow,
     return tuple(without_resolved(rows)) if flags.doc else rows
 
 
-def _filter_effects(view: View, request: Request, response_content: ResponseContent) -> FilterEffects | None:
+def _filter_effects(view: View, parsed: ParsedRequest) -> FilterEffects | None:
     """The effects of a filter on the members of one or more collections; None without a filter. Raises: BadFilter."""
-    filter = filter_of(response_content.flags, response_content.target, response_content.definitions.model)
+    filter = filter_of(parsed)
     if filter is None:
         return None
-    row_overrides = view.row_overrides(
-        response_content.target.xid,
-        types_with_xref(response_content.target, response_content.definitions.model),
-        uses_index=True,
-    )
-    selection = view.selection(response_content.target.xid, filter, request.base, row_overrides or RowOverrides())
-    owner = None if response_content.target.kind in COLLECTION_KINDS else view.entity(response_content.target.row_xid)
-    return FilterEffects(selection, selection.state.descend(owner, request.base) if owner else None)
+    target, base_url = parsed.target, parsed.request.base
+    row_overrides = view.row_overrides(target.xid, types_with_xref(parsed), uses_index=True)
+    selection = view.selection(target.xid, filter, base_url, row_overrides or RowOverrides())
+    owner = None if target.kind in COLLECTION_KINDS else view.entity(target.row_xid)
+    return FilterEffects(selection, selection.state.descend(owner, base_url) if owner else None)
 
 
 def _plural_of_row(row: EntityRow) -> str:

@@ -10,9 +10,9 @@ from typing import Final
 from annals.api.http.browsers.cross_origin import check_form
 from annals.api.http.json_bodies import parse_required_json
 from annals.api.http.request import Request
-from annals.api.registry.definitions import RegistryDefinitions
 from annals.api.registry.header_attributes import HEADER_PREFIX, xregistry_headers
 from annals.api.xregistry.request.flags import Flags
+from annals.api.xregistry.request.parsed_request import ParsedRequest
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
 from annals.domain.decisions.commands import (
     Command,
@@ -31,20 +31,19 @@ _VERSIONED: Final = frozenset(
 )
 
 
-def parse_command(
-    request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
-) -> Command:
+def parse_command(parsed: ParsedRequest, body: bytes) -> Command:
     """The command of a PUT, PATCH, POST or DELETE.
 
     Raises: MissingBody, ParsingData, ExtraXregistryHeader, HeaderError, InvalidAttribute, BadRequest,
     UnsupportedMediaType.
     """
+    request, target, flags, _ = parsed
     if not target.has_document_body:
         check_form(request)
     if request.method == "DELETE":
         return _delete_command(target, flags, body)
     if target.has_document_body:
-        return _document_command(request, target, flags, definitions, body)
+        return _document_command(parsed, body)
     _check_headers(request, target)
     tree = _parse_object(body)
     method = WriteMethod(request.method)
@@ -67,10 +66,9 @@ def _delete_command(target: RequestTarget, flags: Flags, body: bytes) -> DeleteE
     return DeleteEntities(target.xid, targets, epoch, flags.ignore, flags.setdefaultversionid)
 
 
-def _document_command(
-    request: Request, target: RequestTarget, flags: Flags, definitions: RegistryDefinitions, body: bytes
-) -> WriteTree:
+def _document_command(parsed: ParsedRequest, body: bytes) -> WriteTree:
     """A write whose body is the document and whose headers are the metadata."""
+    request, target, flags, definitions = parsed
     assert target.resource is not None, "only Resources and Versions have documents"
     headers = xregistry_headers(request.headers)
     tree = definitions.header_codec(target.resource).decode(headers, target.xid)
