@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from annals.api.auth.build import build_authenticator
 from annals.api.auth.callers import Authenticator, FixedCallerAuthenticator
 from annals.api.auth.files.periodic_tasks import PeriodicTasks
+from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import is_url
 from annals.api.auth.limits.denials import DenialLog
+from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.auth.oidc.provider import OidcProvider
+from annals.api.auth.sessions.session_verifier import SessionVerifier
 from annals.api.auth.sessions.sessions import Sessions
+from annals.api.auth.verifiers import build_verifiers
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.settings.settings import Settings
 from annals.api.subscriptions.wiring import build_guard_for_url
@@ -76,9 +79,12 @@ def build_caller_parts(
     if caller:
         return CallerParts(FixedCallerAuthenticator(caller), stored_access, denied_writes, key_uses, None, provider)
     sessions = build_sessions(settings, provider) if settings.auth.has_authenticator else None
-    authenticator = build_settings_authenticator(
-        settings, periodic_tasks, denials, stored_access, key_uses, sessions, provider
-    )
+    verifiers = build_settings_verifiers(settings, periodic_tasks, stored_access, provider)
+    if sessions is not None:
+        verifiers.append(SessionVerifier(sessions, tuple(verifiers)))
+    proxies = TrustedProxies(settings.trusted_proxies)
+    rates = RequestRates(settings.auth.reads_per_second, settings.auth.writes_per_second)
+    authenticator = Authenticator(verifiers, settings.auth.anonymous, proxies, rates, denials, stored_access, key_uses)
     return CallerParts(authenticator, stored_access, denied_writes, key_uses, sessions, provider)
 
 
@@ -93,25 +99,10 @@ def build_sessions(settings: Settings, provider: OidcProvider | None) -> Session
     return Sessions(SessionStore(settings.database), settings.auth.sessions, Vault(settings.master_keys), provider)
 
 
-def build_settings_authenticator(
-    settings: Settings,
-    periodic_tasks: PeriodicTasks,
-    denials: DenialLog | None = None,
-    stored_access: StoredAccess | None = None,
-    key_uses: KeyUses | None = None,
-    sessions: Sessions | None = None,
-    provider: OidcProvider | None = None,
-) -> Authenticator:
-    """The authenticator that the settings describe. periodic_tasks: keeps it current while the server runs.
-
-    denials: where refusals are counted and logged. stored_access: the API keys and grants in the log. key_uses: where
-    uses of keys are noted. sessions: those of people in browsers. provider: of the tokens of the command line.
-
-    Raises: ValueError for a list of callers that cannot be parsed.
-    """
+def build_settings_verifiers(
+    settings: Settings, periodic_tasks: PeriodicTasks, stored_access: StoredAccess | None, provider: OidcProvider | None
+) -> list[CredentialVerifier]:
+    """See `build_verifiers`; keys of JWTs by their URL are fetched as the settings allow."""
     keys = settings.jwt_keys
     resolver = build_guard_for_url(keys, settings) if keys and is_url(keys) else None
-    proxies = TrustedProxies(settings.trusted_proxies)
-    return build_authenticator(
-        settings.auth, periodic_tasks, proxies, resolver, denials, stored_access, key_uses, sessions, provider
-    )
+    return build_verifiers(settings.auth, periodic_tasks, resolver, stored_access, provider)

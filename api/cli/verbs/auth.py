@@ -57,15 +57,16 @@ def check(user: User = None, secret_file: SecretFile = None, certificate: Certif
 
     Example: ANNALS_TOKENS=tokens.json annals auth check --secret-file token.txt
     """
+    from annals.api.auth.callers import Authenticator
     from annals.api.auth.credentials import InvalidCredential
     from annals.api.auth.files.periodic_tasks import PeriodicTasks
     from annals.api.auth.whoami import identity_document
-    from annals.api.server.caller_parts import build_provider, build_settings_authenticator
+    from annals.api.server.caller_parts import build_provider, build_settings_verifiers
 
     settings = load_settings()
-    authenticator = build_settings_authenticator(
-        settings, PeriodicTasks(), stored_access=_stored_access(settings), provider=build_provider(settings)
-    )
+    stored_access = _stored_access(settings)
+    verifiers = build_settings_verifiers(settings, PeriodicTasks(), stored_access, build_provider(settings))
+    authenticator = Authenticator(verifiers, settings.auth.anonymous, access=stored_access)
     if not authenticator.names:
         raise UsageError(
             "no authenticator is on, so the server reads no credential: every caller is anonymous, with the role "

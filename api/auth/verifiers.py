@@ -1,4 +1,4 @@
-"""Builds the authenticators that the settings turn on (ACC-10)."""
+"""Builds the verifiers of the credentials that the settings turn on (ACC-10)."""
 
 from __future__ import annotations
 
@@ -10,46 +10,34 @@ from typing import TYPE_CHECKING, Final
 from annals.api.auth import json_settings
 from annals.api.auth.auth_settings import AuthSettings
 from annals.api.auth.basic import PasswordVerifier, parse_passwords
-from annals.api.auth.callers import Authenticator
 from annals.api.auth.certificates import CertificateVerifier, parse_clients
 from annals.api.auth.files.periodic_tasks import PeriodicTasks
 from annals.api.auth.files.watched_files import WatchedFiles
 from annals.api.auth.identity import CredentialVerifier
 from annals.api.auth.jwt_keys import IssuerKeys
 from annals.api.auth.keys import KeyVerifier
-from annals.api.auth.limits.request_rates import RequestRates
 from annals.api.auth.oidc.id_token_verifier import IdTokenVerifier
 from annals.api.auth.oidc.provider import OidcProvider
-from annals.api.auth.sessions.session_verifier import SessionVerifier
-from annals.api.auth.sessions.sessions import Sessions
 from annals.api.auth.tokens import FixedTokens, FixedTokenVerifier, parse_fixed_tokens
-from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.projections.outgoing.resolver import Resolver
 
 if TYPE_CHECKING:
-    from annals.api.auth.limits.denials import DenialLog
-    from annals.projections.access.key_uses import KeyUses
     from annals.projections.access.stored_access import StoredAccess
 
 _LOG: Final = logging.getLogger("annals")
 
 
-def build_authenticator(
+def build_verifiers(
     settings: AuthSettings,
     periodic_tasks: PeriodicTasks,
-    proxies: TrustedProxies,
     resolver: Resolver | None = None,
-    denials: DenialLog | None = None,
     access: StoredAccess | None = None,
-    key_uses: KeyUses | None = None,
-    sessions: Sessions | None = None,
     provider: OidcProvider | None = None,
-) -> Authenticator:
-    """The authenticator of a server. periodic_tasks: keeps it current. resolver: for the URL of the keys of JWTs.
+) -> list[CredentialVerifier]:
+    """The verifiers of all credentials but sessions. periodic_tasks: keeps them current while a server runs.
 
-    denials: where refusals are counted and logged. access: the API keys and grants in the log; None to know none.
-    key_uses: where uses of keys are noted. sessions: those of people in browsers. provider: of ID tokens that
-    the command line sends.
+    resolver: for the URL of the keys of JWTs. access: the API keys and grants in the log; None to know none. provider:
+    of ID tokens that the command line sends.
 
     Raises: ValueError for a list that cannot be parsed.
     """
@@ -77,10 +65,7 @@ def build_authenticator(
         for name in ("issuer", "audience"):
             if getattr(settings.claims, name) is None:
                 _LOG.warning("ANNALS_JWT_%s is not set: JWTs for others with the same keys are accepted", name.upper())
-    if sessions is not None:
-        verifiers.append(SessionVerifier(sessions, tuple(verifiers)))
-    rates = RequestRates(settings.reads_per_second, settings.writes_per_second)
-    return Authenticator(verifiers, settings.anonymous, proxies, rates, denials, access, key_uses)
+    return verifiers
 
 
 def _watched_tokens(setting: str, periodic_tasks: PeriodicTasks) -> Callable[[], FixedTokens]:
