@@ -50,10 +50,15 @@ async def answer_by_method(
     if request.method == "OPTIONS":
         return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
     check(request.caller)
+    return await handler_of(request, handlers, allow)(request, receive)
+
+
+def handler_of(request: Request, handlers: Mapping[str, Handler], allow: str) -> Handler:
+    """The handler for the method; that of GET also for HEAD. allow: for the Allow header. Raises: MethodNotAllowed."""
     handler = handlers.get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
         raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
-    return await handler(request, receive)
+    return handler
 
 
 def check_caller(request: Request) -> None:

@@ -15,7 +15,7 @@ from annals.api.auth.callers import Authenticator
 from annals.api.feeds.formats import NDJSON
 from annals.api.http.json_bodies import json_response
 from annals.api.http.limits import read_body
-from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.methods import options_response, post_only_options
 from annals.api.http.problem_response import SUBSCRIPTIONS, root_link
 from annals.api.http.query_params import query_params
 from annals.api.http.request import Request
@@ -32,10 +32,9 @@ from annals.projections.subscriptions.preview import Preview
 PREVIEWS: Final = SUBSCRIPTIONS
 
 _PREVIEW: Final = "preview"
-_PREVIEW_METHODS: Final = "POST, OPTIONS"
-_CONSENT_METHODS: Final = "GET, POST, OPTIONS"
+_CONSENT_METHODS: Final = ("GET", "HEAD", "POST")
+_CONSENT_METHODS_HEADER: Final = "GET, POST, OPTIONS"
 _RATE_HEADER: Final = b"webhook-allowed-rate"
-_ALLOW_METHODS_HEADER: Final = b"access-control-allow-methods"
 _LINES_TYPE: Final = (b"content-type", NDJSON.encode())
 
 
@@ -60,14 +59,12 @@ class PreviewRoutes:
         match request.segments[2:]:
             case (name,) if name == _PREVIEW:
                 request = await self._authenticator.authenticate(request)
-                _check_method(request, _PREVIEW_METHODS)
-                if request.method == "OPTIONS":
-                    return _options_response(request, _PREVIEW_METHODS)
+                if response := post_only_options(request):
+                    return response
                 return await self._preview(request, await read_json(request, receive, self._context.max_body))
             case (id, "consent", secret):
-                _check_method(request, _CONSENT_METHODS)
-                if request.method == "OPTIONS":
-                    return _options_response(request, _CONSENT_METHODS)
+                if response := options_response(request, _CONSENT_METHODS, _CONSENT_METHODS_HEADER):
+                    return response
                 await read_body(request, receive, self._context.max_body)
                 return await self._consent(request, id, secret)
         raise problems.ApiNotFound()
@@ -124,14 +121,3 @@ class PreviewRoutes:
             result = dumps(progress) + b"\n" if as_lines else b""
             last_counts = counts
         yield dumps(preview_result(last_counts, preview.errors)) + (b"\n" if as_lines else b"")
-
-
-def _options_response(request: Request, allow: str) -> Response:
-    return Response(200, [root_link(request.base), (b"allow", allow.encode()), (_ALLOW_METHODS_HEADER, allow.encode())])
-
-
-def _check_method(request: Request, allow: str) -> None:
-    """Checks the method. Raises: MethodNotAllowed."""
-    implied_methods = {"HEAD"} if "GET" in allow else set()
-    if request.method not in {*allow.split(", "), *implied_methods}:
-        raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)

@@ -7,12 +7,12 @@ Rules SUB-501 to SUB-510.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Final
 
 from starlette.types import Receive
 
-from annals.api.http.methods import MethodNotAllowed
+from annals.api.http.methods import Handler, MethodNotAllowed, handler_of
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.subscriptions.actions import SubscriptionActionHandler
@@ -25,8 +25,6 @@ from annals.api.subscriptions.responses import json_response
 from annals.api.subscriptions.writing import SubscriptionWriteHandler
 from annals.domain.errors import problems
 from annals.domain.errors.problems import Problem
-
-Handler = Callable[[Request, Receive], Awaitable[Response]]
 
 _ALLOW_METHODS_HEADER: Final = b"access-control-allow-methods"
 
@@ -68,10 +66,7 @@ class SubscriptionsRoutes:
         allow = ", ".join((*handlers, "OPTIONS"))
         if request.method == "OPTIONS":
             return await self._options(request, allow)
-        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None:
-            raise MethodNotAllowed(problems.ActionNotSupported(action=request.method), allow)
-        return await handler(request, receive)
+        return await handler_of(request, handlers, allow)(request, receive)
 
     async def _options(self, request: Request, allow: str) -> Response:
         """What a client can subscribe to, and how (SUB-506). Raises: NotFound."""
