@@ -105,6 +105,11 @@ class ModelPlace:
         return own
 
     @property
+    def has_meta_extensions(self) -> bool:
+        """Whether a Resource's meta can have attributes that the model does not name."""
+        return "*" in self.definition.get("metaattributes", {})
+
+    @property
     def document_names(self) -> tuple[str, ...]:
         """The attributes that stand for the document of an entity here."""
         # A Version's singular is that of its Resource's type.

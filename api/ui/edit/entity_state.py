@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annals.api.ui.edit.fields import DOCUMENT, OTHERS, Field, entity_fields, meta_fields, other_attributes
+from annals.api.ui.edit.fields import (
+    DOCUMENT,
+    META_OTHERS,
+    OTHERS,
+    Field,
+    entity_fields,
+    meta_fields,
+    other_attributes,
+)
 from annals.api.ui.html_size import MAX_PART, fits
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import ModelPlace
@@ -80,7 +88,11 @@ def _values(
 ) -> dict[str, Any]:
     own = {each.name: entity.get(each.name) for each in entity_fields(place, formats, is_new=False)}
     of_meta = {each.name: meta.get(each.label) for each in meta_fields(place, formats)}
-    return own | of_meta | {OTHERS: other_attributes(place, entity) or None}
+    others = {
+        OTHERS: other_attributes(place.attributes, entity) or None,
+        META_OTHERS: other_attributes(place.meta_attributes, meta) or None,
+    }
+    return own | of_meta | others
 
 
 async def _read_document(page: PageContext, place: ModelPlace, query: Mapping[str, str | None]) -> str | None:

@@ -20,8 +20,11 @@ META: Final = "meta."
 OTHERS: Final = "other attributes"
 DOCUMENT: Final = "document"
 DOCUMENT_FILE: Final = "document file"
-#: The members of a meta that the form has.
+#: The extensions of a Resource's meta.
+META_OTHERS: Final = META + OTHERS
+#: The attributes that the specification gives each meta: those that the form has, and others that clients can write.
 _META_NAMES: Final = ("defaultversionid", "defaultversionsticky", "compatibility", "deprecated")
+_HIDDEN_META_NAMES: Final = SERVER_SET | {*_META_NAMES, "labels", "xref"}
 _KINDS: Final = {
     "boolean": SWITCH,
     **dict.fromkeys(("integer", "uinteger", "decimal"), NUMBER),
@@ -40,7 +43,10 @@ class FieldError(Exception):
 
 
 class Field(NamedTuple):
-    """One field. name: in the form; label: the name of the attribute. choices: of a combobox, without the empty one."""
+    """One field. name: in the form; label: the name of the attribute. choices: of a combobox, without the empty one.
+
+    is_number: whether the values are numbers.
+    """
 
     name: str
     label: str
@@ -48,6 +54,7 @@ class Field(NamedTuple):
     is_required: bool = False
     description: str = ""
     choices: Sequence[str] = ()
+    is_number: bool = False
 
     @property
     def id(self) -> str:
@@ -70,12 +77,12 @@ class Field(NamedTuple):
             return True if text == _ON else (None if base is None else False)
         if not text.strip():
             return None
-        if self.kind not in (JSON, NUMBER):
+        if self.kind != JSON and not self.is_number:
             return text
         try:
             return loads(text.encode())
         except InvalidJson as error:
-            what = "a number" if self.kind == NUMBER else "JSON"
+            what = "a number" if self.is_number else "JSON"
             raise FieldError(self.name, f"This is not {what}: {error}.") from None
 
 
@@ -93,17 +100,27 @@ def entity_fields(place: ModelPlace, formats: Sequence[str], *, is_new: bool) ->
 
 def meta_fields(place: ModelPlace, formats: Sequence[str]) -> list[Field]:
     """The fields of the group "Meta"; none for what is no Resource."""
-    definitions = place.meta_attributes if place.is_resource else {}
-    return [
+    if not place.is_resource:
+        return []
+    definitions = place.meta_attributes
+    fields = [
         _field(META + name, name, definitions[name], formats)._replace(is_required=False)
         for name in _META_NAMES
         if name in definitions
     ]
+    fields += [
+        _field(META + name, name, definition, formats)
+        for name, definition in definitions.items()
+        if name not in _HIDDEN_META_NAMES and name != f"{place.singular}id" and not definition.get("readonly")
+    ]
+    if place.has_meta_extensions:
+        fields.append(Field(META_OTHERS, "Other meta attributes", JSON, description="Extensions, as one JSON object."))
+    return fields
 
 
-def other_attributes(place: ModelPlace, entity: Mapping[str, Any]) -> dict[str, Any]:
-    """The extensions of an entity, which the model does not name."""
-    return {name: value for name, value in entity.items() if name not in place.attributes}
+def other_attributes(definitions: Collection[str], entity: Mapping[str, Any]) -> dict[str, Any]:
+    """The extensions of an entity, which the model does not name. definitions: the names that it has."""
+    return {name: value for name, value in entity.items() if name not in definitions}
 
 
 def _id_field(place: ModelPlace) -> Field:
@@ -130,7 +147,8 @@ def _field(name: str, label: str, definition: Mapping[str, Any], formats: Sequen
     kind = _KINDS.get(type, TEXT)
     is_choice = bool(choices) and kind in (TEXT, NUMBER)
     is_required = bool(definition.get("required")) and "default" not in definition and label != "ancestorid"
-    return Field(name, label, CHOICE if is_choice else kind, is_required, definition.get("description", ""), choices)
+    description = definition.get("description", "")
+    return Field(name, label, CHOICE if is_choice else kind, is_required, description, choices, kind == NUMBER)
 
 
 def _indented(value: Any) -> str:

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from annals.api.ui.edit.fields import DOCUMENT, DOCUMENT_FILE, META, OTHERS, Field, FieldError
+from annals.api.ui.edit.fields import DOCUMENT, DOCUMENT_FILE, META, META_OTHERS, OTHERS, Field, FieldError
 from annals.api.ui.forms import Form
 from annals.api.ui.registry_model import ModelPlace
 
@@ -26,17 +26,25 @@ def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any])
 
 def request_body(place: ModelPlace, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a write, with the meta in its own object. Raises: FieldError."""
-    body = {name: value for name, value in changed.items() if name != OTHERS and not name.startswith(META)}
-    if OTHERS in changed:
-        before, after = base.get(OTHERS) or {}, changed[OTHERS] or {}
-        if not isinstance(after, dict):
-            raise FieldError(OTHERS, "This has to be a JSON object.")
-        if place.is_resource and _META_NAME in after:
-            raise FieldError(OTHERS, 'Remove "meta": a Resource has its members as the fields below "Meta".')
-        body |= {name: None for name in before if name not in after}
-        body |= {name: value for name, value in after.items() if value != before.get(name)}
-    meta = {name.removeprefix(META): value for name, value in changed.items() if name.startswith(META)}
+    others = _changed_extensions(OTHERS, changed, base)
+    if place.is_resource and _META_NAME in others:
+        raise FieldError(OTHERS, 'Remove "meta": a Resource has its members as the fields below "Meta".')
+    named = {name: value for name, value in changed.items() if name not in (OTHERS, META_OTHERS)}
+    body = {name: value for name, value in named.items() if not name.startswith(META)} | others
+    meta = {name.removeprefix(META): value for name, value in named.items() if name.startswith(META)}
+    meta |= _changed_extensions(META_OTHERS, changed, base)
     return body | ({_META_NAME: meta} if meta else {})
+
+
+def _changed_extensions(field: str, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a field with extensions that differ; None for one that is to go. Raises: FieldError."""
+    if field not in changed:
+        return {}
+    before, after = base.get(field) or {}, changed[field] or {}
+    if not isinstance(after, dict):
+        raise FieldError(field, "This has to be a JSON object.")
+    removed = {name: None for name in before if name not in after}
+    return removed | {name: value for name, value in after.items() if value != before.get(name)}
 
 
 def document_members(place: ModelPlace, form: Form, base: str | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 from time import thread_time
 from typing import Any
@@ -248,6 +248,45 @@ def test_where_meta_is_no_extension(api: Api, path: str, meta: Any) -> None:
     assert answer.status_code == 400
     field = HtmlPage(answer.text).fields["Other attributes"]
     assert field.attributes["aria-invalid"] == "true" and json.loads(field.text) == {"meta": meta}
+
+
+def test_attributes_of_a_meta(sqlite_url: str) -> None:
+    """UI-80, UI-81: the group "Meta" has what the model adds to metas, and a field for extensions where it has "*"."""
+    attributes = {
+        "owner": {"type": "string", "required": True},
+        "level": {"type": "integer", "enum": [1, 2]},
+        "seen": {"type": "string", "readonly": True},
+    }
+    types = {
+        "files": {"singular": "file", "metaattributes": attributes | {"*": {"type": "any"}}},
+        "notes": {"singular": "note", "metaattributes": attributes},
+    }
+    create(sqlite_url, {"groups": {"dirs": {"singular": "dir", "resources": types}}})
+    with serving(sqlite_url) as api:
+        api.done("PUT", "/dirs/d", {})
+        assert "Other meta attributes" not in show(api, "new/dirs/d/notes").fields
+        form = show(api, "new/dirs/d/files")
+        assert {"owner", "level", "Other meta attributes"} <= {*form.fields} and "seen" not in form.fields
+        assert "required" in form.fields["owner"].attributes
+        fields = {"fileid": "f", "meta.owner": "ann", "meta.level": "2", "meta.other attributes": '{"a": [1]}'}
+        assert submit(api, "new/dirs/d/files", fields).status_code == 303
+        meta = api.get("/dirs/d/files/f/meta")
+        assert (meta["owner"], meta["level"], meta["a"]) == ("ann", 2, [1]), "the level is a number"
+        form = show(api, "edit/dirs/d/files/f")
+        assert json.loads(form.fields["Other meta attributes"].text) == {"a": [1]}
+        state = {"position": str(api.get("/-/log/head")["position"]), "epoch": "1", "metaepoch": str(meta["epoch"])}
+        kept = {"meta.owner": "ben", "meta.level": "2", "meta.defaultversionid": "1"}
+        refused = submit(api, "edit/dirs/d/files/f", {**state, **kept, "meta.other attributes": "[1]"})
+        assert HtmlPage(refused.text).fields["Other meta attributes"].attributes["aria-invalid"] == "true"
+        fields = {**state, **kept, "meta.other attributes": '{"b": 1}'}
+        assert submit(api, "edit/dirs/d/files/f", fields).status_code == 303
+        meta = api.get("/dirs/d/files/f/meta")
+        assert (meta["owner"], meta["level"], meta["b"], "a" in meta) == ("ben", 2, 1, False)
+
+
+def submit(api: Api, path: str, fields: Mapping[str, str]) -> httpx.Response:
+    """Saves a form that has these fields."""
+    return api.send("POST", f"/ui/{path}", urlencode({"action": "save", **fields}).encode(), **FORM)
 
 
 def test_attributes_named_as_other_entities_have_them(sqlite_url: str) -> None:
