@@ -45,16 +45,19 @@ class LinkProgress:
 
 
 class LinkStates:
-    """The table of link states. Its methods block on the store; any thread may call them."""
+    """The table of link states. Its methods block on the store; any thread may call them.
+
+    Reads do not wait for the writes of other threads, which may wait long for an import to end.
+    """
 
     def __init__(self, url: str) -> None:
         state_database.create_tables(url, tables.METADATA)
-        self._store = StateDatabase(url)
-        self._lock = Lock()
+        self._reader, self._reader_lock = StateDatabase(url), Lock()
+        self._store, self._lock = StateDatabase(url), Lock()
 
     def read(self, link: str) -> LinkProgress:
         """The state of a link, by its id. Raises: one of `driver_errors()`."""
-        with self._lock, self._store.reading() as db:
+        with self.reading() as db:
             row = db.one("SELECT cursor, facts FROM replication_state WHERE link = ?", (link,))
         return _parse_progress(link, row)
 
@@ -104,7 +107,7 @@ class LinkStates:
     @contextmanager
     def reading(self) -> Iterator[Database]:
         """The tables of replication, for reading. Raises: as `read`."""
-        with self._lock, self._store.reading() as db:
+        with self._reader_lock, self._reader.reading() as db:
             yield db
 
     @contextmanager
@@ -114,9 +117,11 @@ class LinkStates:
             yield db
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connections."""
         with self._lock:
             self._store.close()
+        with self._reader_lock:
+            self._reader.close()
 
 
 def _storable_subject(subject: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Thread
 from typing import Any
@@ -30,3 +31,13 @@ def test_two_processes_change_different_facts(store_url: str) -> None:
         other.update_by("a", choose_facts)
         saving.join()
         assert one.read("a") == LinkProgress(200, {"lastcontact": 2, NOTIFIED_KEY: 1})
+
+
+def test_reads_do_not_wait_for_writes(store_url: str) -> None:
+    # LEG-901: a process sends heartbeats for its links while one of them waits to write
+    with closing(Store(store_url)) as store:
+        store.create()
+    with closing(LinkStates(store_url)) as states, ThreadPoolExecutor(1) as pool:
+        states.update("a", 7)
+        with states.writing():
+            assert pool.submit(states.read, "a").result(5).cursor == 7
