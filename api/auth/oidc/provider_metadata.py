@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,6 +25,8 @@ METADATA_PATH: Final = "/.well-known/openid-configuration"
 MIN_REFRESH_SECONDS: Final = 10.0
 MAX_REFRESH_SECONDS: Final = 600.0
 MAX_STALE_SECONDS: Final = 86400.0
+#: A URL that can be in a header: an endpoint is where browsers are redirected to, and its origin is in their CSP.
+_URL: Final = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!-~]*)?")
 _LOG: Final = logging.getLogger("annals.callers")
 
 
@@ -140,6 +143,6 @@ def _optional_endpoint(members: Mapping[str, Any], name: str) -> str | None:
 
 def _endpoint(members: Mapping[str, Any], name: str) -> str:
     value = members.get(name)
-    if not isinstance(value, str) or not is_url(value):
+    if not isinstance(value, str) or not _URL.fullmatch(value) or not is_url(value):
         raise ValueError(f"its {name} is no URL")
     return value

@@ -266,10 +266,15 @@ METADATA: Final = {
         {"jwks_uri": "/etc/passwd"},
         {"jwks_uri": ["https://p/j"]},
         {"end_session_endpoint": "ftp://p"},
+        {"end_session_endpoint": "https://x;script-src *@p/e"},  # its origin is in a header of pages
+        {"end_session_endpoint": "https://p;script-src *"},
+        {"end_session_endpoint": "https://p\n/e"},
+        {"authorization_endpoint": "https://p/a b"},
+        {"authorization_endpoint": "https://p/é"},
     ],
 )
 def test_refused_metadata(changes: dict[str, Any]) -> None:
-    """ACC-51: metadata of another issuer, or with endpoints that are not https URLs, are refused."""
+    """ACC-51: metadata of another issuer, or with endpoints that are not https URLs fit for headers, are refused."""
     assert parse_metadata(json.dumps(METADATA).encode(), "https://p").token_endpoint == "https://p/t"
     with pytest.raises(ValueError, match=r"issuer|URL"):
         parse_metadata(json.dumps({**METADATA, **changes}).encode(), "https://p")
