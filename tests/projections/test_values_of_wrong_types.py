@@ -268,7 +268,10 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
         db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
         saved = delivery_queries.load_deliveries(db, [damaged, "fine"])
         assert saved["fine"].cursor == 3, place
-        assert ("fine", "consent", "") in delivery_queries.take_requests(db, [damaged, "fine"]), place
+        requests = delivery_queries.read_requests(db, [damaged, "fine"])
+        assert ("fine", "consent", "") in requests, place
+        delivery_queries.delete_requests(db, requests)
+        assert not delivery_queries.read_requests(db, [damaged, "fine"]), place
         read_living(db), read_changes(db, 0, 1000)
         delivery_queries.delete_expired(db, 1e10, 1.0)
     held = leases.renew([damaged, "fine"])

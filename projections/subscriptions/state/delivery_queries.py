@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from annals.commands.store.damage import report_once
 from annals.projections.database.drivers import Database
@@ -204,14 +204,27 @@ def delete_expired(db: Database, now: float, retention_seconds: float) -> None:
         delete_subscriptions(db, deleted_ids)
 
 
-def take_requests(db: Database, ids: Collection[str]) -> list[tuple[str, str, str]]:
-    """Removes and returns the requests of other processes about subscriptions: id, name and value."""
+class DeliveryRequest(NamedTuple):
+    """A request of another process about a subscription. value: a text, unless the row is damaged."""
+
+    subscription: str
+    name: str
+    value: Any
+
+
+def read_requests(db: Database, ids: Collection[str]) -> list[DeliveryRequest]:
+    """The requests about subscriptions, which stay until `delete_requests`."""
     if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
         return []
     id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
     rows = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {id_condition}", (id_parameter,))
-    _delete(db, tables.request, [row[:2] for row in rows])
-    return [(id, name, value) for id, name, value in rows if isinstance(value, str)]
+    return [DeliveryRequest(*row) for row in rows]
+
+
+def delete_requests(db: Database, requests: Iterable[DeliveryRequest]) -> None:
+    """Deletes requests, unless there is a newer one in place of one."""
+    for request in requests:
+        db.run("DELETE FROM delivery_wish WHERE subscription = ? AND name = ? AND value = ?", request)
 
 
 def _changed_rows(update: StateUpdate) -> Iterable[tuple[Any, ...]]:

@@ -75,7 +75,9 @@ class Deliverer:
         self._dispatcher = EventDispatcher(self._read_chunk)
         self.follower = SubscriptionFollower(self._watcher, self._apply_change)
         self.state_writer = StateWriter(self._writer, self._store, self.workers, write_delay)
-        self._housekeeping = Housekeeping(self._writer, self._store, self.workers, ports.clock.now)
+        self._housekeeping = Housekeeping(
+            self._writer, self._store, self.workers, self.state_writer.save, ports.clock.now
+        )
         self._lease_manager = LeaseManager(self, url, lease_seconds)
         self._woken, self._stopped = asyncio.Event(), asyncio.Event()
         self._is_stopping = self._is_wake_requested = False

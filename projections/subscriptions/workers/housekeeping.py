@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from annals.projections.database.state_database import StateDatabase
 from annals.projections.subscriptions.state import delivery_queries
+from annals.projections.subscriptions.state.delivery_queries import DeliveryRequest
 from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
 from annals.projections.subscriptions.workers.threads import WorkerThread
 
@@ -24,17 +25,19 @@ _INTERVAL_SECONDS: Final = 1.0
 
 
 class Housekeeping:
-    """Periodic work on the delivery tables. now: seconds since 1970."""
+    """Periodic work on the delivery tables. save: see `StateWriter.save`. now: seconds since 1970."""
 
     def __init__(
         self,
         thread: WorkerThread,
         store: StateDatabase,
         workers: Mapping[str, SubscriptionWorker],
+        save: Callable[[Sequence[SubscriptionWorker]], Awaitable[Collection[str]]],
         now: Callable[[], float],
     ) -> None:
         self._thread, self._store = thread, store
         self._workers = workers
+        self._save = save
         self._now = now
         self._wake = asyncio.Event()
         self._next_sweep = 0.0
@@ -55,15 +58,25 @@ class Housekeeping:
                 await self._wake.wait()
 
     async def _apply_requests(self) -> None:
-        for id, name, value in await self._thread.run(self._take_requests, list(self._workers)):
-            worker = self._workers.get(id)
-            if worker is not None and name == "consent":
-                sink_hash, _, rate = value.partition(" ")
+        """Applies requests of other processes. Each stays until what it changes is stored, also by another process."""
+        requests = await self._thread.run(self._read_requests, list(self._workers))
+        workers = {each.subscription: self._workers.get(each.subscription) for each in requests}
+        for request in requests:
+            worker = workers[request.subscription]
+            if worker is not None and request.name == "consent" and isinstance(request.value, str):
+                sink_hash, _, rate = request.value.partition(" ")
                 worker.grant(sink_hash, int(rate) if rate.isdecimal() else None)
+        if requests:
+            saved_ids = await self._save([worker for worker in workers.values() if worker is not None])
+            await self._thread.run(self._delete_requests, [each for each in requests if each.subscription in saved_ids])
 
-    def _take_requests(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    def _read_requests(self, ids: Sequence[str]) -> list[DeliveryRequest]:
         with self._store.reading() as db:
-            return delivery_queries.take_requests(db, ids)
+            return delivery_queries.read_requests(db, ids)
+
+    def _delete_requests(self, requests: Sequence[DeliveryRequest]) -> None:
+        with self._store.writing() as db:
+            delivery_queries.delete_requests(db, requests)
 
     def _sweep(self) -> None:
         with self._store.writing() as db:

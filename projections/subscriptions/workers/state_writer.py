@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from annals.projections.database.state_database import StateDatabase
@@ -82,8 +82,11 @@ class StateWriter:
         self._wake.clear()
         await self.save()
 
-    async def save(self, workers: Iterable[SubscriptionWorker] = ()) -> None:
-        """Writes all changes now. workers: workers to write even if they did not change."""
+    async def save(self, workers: Iterable[SubscriptionWorker] = ()) -> Set[str]:
+        """Writes all changes now. workers: workers to write even if they did not change.
+
+        Returns the ids of the subscriptions whose state was written; others have moved to another process.
+        """
         self._changed_workers |= dict.fromkeys(workers)
         async with self._lock:
             changed_workers, deleted_ids = list(self._changed_workers), set(self._removed_ids)
@@ -92,7 +95,7 @@ class StateWriter:
             updates = [worker.state_update() for worker in current_workers]
             progress = [DeliveryProgress.from_worker(worker) for worker in current_workers]
             if not updates and not deleted_ids:
-                return
+                return frozenset()
             try:
                 saved_ids = await self._thread.run(self._save, self.process, updates, deleted_ids)
             except BaseException:
@@ -104,6 +107,7 @@ class StateWriter:
                 if self._is_current(worker) and worker.id in saved_ids:
                     worker.mark_written(update)
                     self._written_progress[worker.id] = written_progress
+            return saved_ids
 
     def _is_current(self, worker: SubscriptionWorker) -> bool:
         """Whether a worker still delivers for its subscription; another one may have replaced it."""

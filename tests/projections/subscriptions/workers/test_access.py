@@ -16,6 +16,7 @@ from cloudevents.core.v1.event import CloudEvent
 from prometheus_client import generate_latest
 
 from annals.domain.subscriptions.subscription import Subscription
+from annals.projections.database.state_database import StateDatabase
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
 from annals.projections.subscriptions.ports import RenewedTokens
 from tests.support.delivery_rig import Clock, Rig, advance_until, until
@@ -332,6 +333,30 @@ def test_consent_comes_later(store_url: str) -> None:
             assert not rig.deliveries.consent("s", str(handshakes.asked[1][2]), None)
 
     run(deliver)
+    rig.close()
+
+
+def test_consent_before_a_crash(store_url: str) -> None:
+    # SUB-714: it is not lost if the process that delivers ends before it has stored it
+    handshakes = Handshakes(ConsentAnswer(False))
+    rig = Rig(store_url, validator=handshakes, policy="required", build_callback=lambda id, secret: secret)
+    reader = StateDatabase(store_url)
+
+    def is_taken() -> bool:
+        with reader.reading() as db:
+            return db.one("SELECT 1 FROM delivery_wish") is None
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering(crash=True):
+            await until(lambda: handshakes.asked)
+            await until(lambda: rig.deliveries.consent("s", str(handshakes.asked[0][2]), 300))
+            await until(is_taken)
+        async with rig.delivering():
+            await until(lambda: rig.status()["validation"] == {"state": "validated", "allowedrate": 300})
+
+    run(deliver)
+    reader.close()
     rig.close()
 
 
