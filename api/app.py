@@ -207,7 +207,7 @@ async def _open(
     registry = new_registry()
     closing.callback(registry.close)
     app.state.stop_checking = registry.checker.stop
-    if registry.readers.has_round_trips:
+    if registry.readers.is_server:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "annals-worker"))
     archive_monitor = ArchiveMonitor(registry.store)
     closing.push_async_callback(asyncio.to_thread, archive_monitor.close)

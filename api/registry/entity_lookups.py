@@ -34,7 +34,7 @@ class EntityLookups:
 
     async def find(self, xid: str, with_document: bool) -> FoundEntity:
         """`View.look_up` in the latest committed state. Raises: as that; MissingDocument."""
-        if not self._readers.has_round_trips or "\0" in xid:
+        if not self._readers.is_server or "\0" in xid:
             return await self._readers.read(lambda: self._readers.quick_view().look_up(xid, with_document))
         return found_entity(await self._queues[with_document].add(xid), xid)
 

@@ -76,7 +76,7 @@ class XRegistryRoutes:
 
     def _known_definitions(self) -> RegistryDefinitions:
         """The latest definitions, on a server those that were read last: a probe of its health must not wait for it."""
-        if self._readers.has_round_trips:
+        if self._readers.is_server:
             return self._definitions_cache.definitions
         return self._definitions_cache.current(self._readers.quick_view())
 

@@ -86,15 +86,15 @@ class ViewPool:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        #: Whether a statement takes longer than finding a row, so that look-ups had better share statements.
-        self.has_round_trips = not url.startswith("sqlite")
-        limits = SERVER_LIMITS if self.has_round_trips else FILE_LIMITS
+        #: Whether each statement goes to a server, which takes longer than finding a row: look-ups share statements.
+        self.is_server = not url.startswith("sqlite")
+        limits = SERVER_LIMITS if self.is_server else FILE_LIMITS
         self.max_streams = limits.streams
         self._snapshots = ConnectionPool(url, limits.snapshots)
         self._background = ConnectionPool(url, limits.background)
         self._statements = ConnectionPool(url, limits.statements)
         self._reserved = ConnectionPool(url, 1)
-        driver = PostgresDatabase if self.has_round_trips else SqliteDatabase
+        driver = PostgresDatabase if self.is_server else SqliteDatabase
         self._latest = LatestDatabase(self._statements, driver)
         self._latest_reserved = LatestDatabase(self._reserved, driver)
         # Of its own, so that reads that wait leave the other threads of the process to other work.
@@ -144,7 +144,7 @@ class ViewPool:
         A server may let a statement wait, for example for a lock, so a thread runs it. A file is read directly: that
         takes less time than switching threads, and writers never block its readers.
         """
-        if not self.has_round_trips:
+        if not self.is_server:
             return read(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, read, *arguments)
 

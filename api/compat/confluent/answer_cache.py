@@ -35,15 +35,15 @@ class AnswerCache:
         self._bytes = 0
 
     async def answer(
-        self, request: Request, content: bytes, position: int, answer_anew: Callable[[], Awaitable[Response]]
+        self, request: Request, content: bytes, position: int, compute_answer: Callable[[], Awaitable[Response]]
     ) -> Response:
         """The answer to a request; a new one if the same was not asked at this position.
 
         content: of its body. position: of the registry as it was when the request was received, or later.
-        Raises: what `answer_anew` raises.
+        Raises: what `compute_answer` raises.
         """
         if len(content) > MAX_ENTRY or any(name in request.query for name in _OTHER_PARAMS):
-            return await answer_anew()
+            return await compute_answer()
         if position > self._position:
             self._answers, self._position, self._bytes = {}, position, 0
         key = _key(request, content)
@@ -51,7 +51,7 @@ class AnswerCache:
         if kept is not None:
             note_position(position)
             return Response(kept.status, [*kept.headers, request_id(request)], kept.body)
-        response = await answer_anew()
+        response = await compute_answer()
         # What was read meanwhile shows this position or a later one. If a later one exists, this is not found again.
         if position == self._position:
             self._keep(key, _size(request, content), response)

@@ -153,7 +153,7 @@ def _with_check_results(
         documents[check.check.schema.sha256] = check.text
         for _, sha256 in check.check.schema.references:
             if sha256 not in documents:
-                documents[sha256] = read.view.view.document(sha256)
+                documents[sha256] = read.view.read_model.document(sha256)
     contents = read.view.checker.check({one.check for found in checks for one in found}, documents.__getitem__)
     formats = {one.check: _format_check(contents[one.check], one, documents) for found in checks for one in found}
     results: CheckResults = {
@@ -255,7 +255,7 @@ def _added_numbers(added: Recorded) -> set[int]:
 
 
 def _is_copied(read: ConfluentRead, version: SchemaVersion, source: str) -> bool:
-    row = read.view.view.entity(version.xid)
+    row = read.view.read_model.entity(version.xid)
     facts = facts_of(loads_trusted(row.private)) if row is not None else {}
     return bool(facts.get(IMPORTED, {}).get("source") == source)
 

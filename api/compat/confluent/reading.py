@@ -260,7 +260,7 @@ def list_contexts(read: ConfluentRead) -> Response:
 
 def read_cluster(read: ConfluentRead) -> Response:
     """Answers `GET /v1/metadata/id`: the id of the registry, as that of a cluster."""
-    row = read.view.view.entity(xids.REGISTRY)
+    row = read.view.read_model.entity(xids.REGISTRY)
     clusters = {"schema-registry-cluster": loads_trusted(row.attributes)["registryid"] if row is not None else ""}
     return read.json({"id": "", "scope": {"path": [], "clusters": clusters}})
 

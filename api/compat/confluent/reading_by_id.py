@@ -44,7 +44,7 @@ def list_versions_of_schema(read: ConfluentRead) -> Response:
 
 def read_schema_by_guid(read: ConfluentRead) -> Response:
     """Answers `GET /schemas/guids/{guid}`: the schema without its id."""
-    found = next(read.view.readable(read.view.view.schemas.by_guid(_guid(read))), None)
+    found = next(read.view.readable(read.view.read_model.schemas.by_guid(_guid(read))), None)
     if found is None:
         raise schema_not_found(read.parts["guid"])
     members = read.view.schema_object(found, format=read.format, is_full=read.is_full)
@@ -55,7 +55,7 @@ def list_ids_of_guid(read: ConfluentRead) -> Response:
     """Answers `GET /schemas/guids/{guid}/ids`: the id of the schema in each context that has it."""
     guid = _guid(read)
     rows = [
-        *read.view.readable(read.view.view.schemas.by_guid(guid)),
+        *read.view.readable(read.view.read_model.schemas.by_guid(guid)),
         *(version for version in read.view.shared_versions() if version.guid == guid),
     ]
     pairs = sorted({(read.view.registry.context(row.group), row.id) for row in rows})
@@ -83,7 +83,7 @@ def _rows_by_id(read: ConfluentRead, *, with_shared: bool = False) -> list[Schem
     no other.
     """
     id = parse_id(read.parts["id"])
-    rows = list(read.view.readable(read.view.view.schemas.by_id(id)))
+    rows = list(read.view.readable(read.view.read_model.schemas.by_id(id)))
     found = _rows_of_context(read, rows) if not with_shared else []
     if not found:
         shared = (version for version in read.view.shared_versions() if version.id == id)

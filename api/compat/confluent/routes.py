@@ -213,12 +213,12 @@ class ConfluentRoutes:
         content = await read_content(request, receive, limit) if has_body else None
         position = await self._find_position() if found.route.needs_model else 0
 
-        def answer_anew() -> Awaitable[Response]:
+        def compute_answer() -> Awaitable[Response]:
             return self._compute_answer(request, found, content, position)
 
         if not found.route.is_repeated:
-            return await answer_anew()
-        return await self._cache.answer(request, content or b"", position, answer_anew)
+            return await compute_answer()
+        return await self._cache.answer(request, content or b"", position, compute_answer)
 
     async def _find_position(self) -> int:
         """The position of the registry now. Raises: SchemaRegistryError, 404, if its model has no schemas (CSR-910)."""

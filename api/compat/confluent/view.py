@@ -57,9 +57,9 @@ _WITHOUT_SPACE: Final = re.compile(r'(?:[^\s"]++|"(?:[^"\\]++|\\.)*+"|")++')
 
 @dataclass(frozen=True)
 class ConfluentView:
-    """See the module. view: as the caller sees it. default_level: the compatibility level where none is set."""
+    """See the module. read_model: as the caller sees it. default_level: the compatibility level where none is set."""
 
-    view: View
+    read_model: View
     caller: Caller
     context_ids: ContextIds
     checker: DocumentChecker
@@ -67,7 +67,7 @@ class ConfluentView:
 
     @cached_property
     def registry(self) -> SchemaRegistry:
-        return SchemaRegistry(self.view.schemas, self._find, self.context_ids)
+        return SchemaRegistry(self.read_model.schemas, self._find, self.context_ids)
 
     # --- contexts and subjects ---------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class ConfluentView:
         """The readable Groups by context, the default one first, then by name."""
         found = {
             self.context_ids.context_of(row.id, facts_of(loads_trusted(row.private)).get("context")): row.id
-            for row in self.view.subtree(f"/{GROUPS}", [GROUPS])
+            for row in self.read_model.subtree(f"/{GROUPS}", [GROUPS])
         }
         return {context: found[context] for context in sorted(found, key=lambda one: (one != DEFAULT_CONTEXT, one))}
 
@@ -116,7 +116,7 @@ class ConfluentView:
         found: set[Subject] = set()
         for context in contexts:
             if context in self.groups:
-                names = self.view.schemas.subjects(
+                names = self.read_model.schemas.subjects(
                     [self.groups[context]], with_deleted=with_deleted, only_deleted=only_deleted
                 )
                 found |= {Subject(context, name) for _, name in names} - self.shared_subjects.keys()
@@ -132,7 +132,7 @@ class ConfluentView:
         """The subjects that show the versions of others, with those (CSR-909)."""
         subjects = (
             Subject(self.registry.context(xids.segments(row.xid)[1]), subject_name(row.xid, _facts(row)))
-            for row in self.view.xref_rows(f"/{GROUPS}", [f"{GROUPS}.{RESOURCES}"])
+            for row in self.read_model.xref_rows(f"/{GROUPS}", [f"{GROUPS}.{RESOURCES}"])
             if self.caller.can_read(row.xid)
         )
         return {subject: self.versions(subject) for subject in subjects}
@@ -140,7 +140,7 @@ class ConfluentView:
     def listed_versions(self, contexts: Iterable[str]) -> Iterator[SchemaVersion]:
         """The live and soft-deleted versions of contexts, in no order."""
         known = [context for context in contexts if context in self.groups]
-        for version in self.view.schemas.listed([self.groups[context] for context in known]):
+        for version in self.read_model.schemas.listed([self.groups[context] for context in known]):
             if self.subject(version) not in self.shared_subjects:
                 yield version
         for subject, versions in self.shared_subjects.items():
@@ -153,7 +153,7 @@ class ConfluentView:
     def highest_id(self) -> int:
         """The highest id that the caller can know of."""
         if self.caller.sees_everything:
-            return self.view.schemas.highest_id()
+            return self.read_model.schemas.highest_id()
         return max((version.id for version in self.listed_versions(self.groups)), default=0)
 
     def readable(self, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
@@ -241,7 +241,7 @@ class ConfluentView:
         """The result of a check. documents: bytes that are not stored."""
 
         def load(sha256: str) -> bytes:
-            return documents[sha256] if sha256 in documents else self.view.document(sha256)
+            return documents[sha256] if sha256 in documents else self.read_model.document(sha256)
 
         return self.checker.check([check], load)[check]
 
@@ -266,7 +266,7 @@ class ConfluentView:
             text = read_text(self.check(FormattedText(self.document(version), wanted), {}))
             if text is not None:
                 return text
-        return self.shown_text(version, _decode(self.view.document(version.document)))
+        return self.shown_text(version, _decode(self.read_model.document(version.document)))
 
     def shown_text(self, version: SchemaVersion, text: str) -> str:
         """A stored text as answers show it: JSON without whitespace between its tokens."""
@@ -282,7 +282,7 @@ class ConfluentView:
     def schema_objects(self, versions: Iterable[SchemaVersion], *, is_full: bool) -> Iterator[dict[str, Any]]:
         """`schema_object` of many versions; what they show is read in batches."""
         for batch in batched(versions, BATCH_MEMBERS):
-            documents = self.view.small_documents({version.document for version in batch})
+            documents = self.read_model.small_documents({version.document for version in batch})
             rows = self._rows(batch) if is_full else {}
             for version in batch:
                 content = documents.get(version.document)
@@ -322,14 +322,14 @@ class ConfluentView:
 
     def _rows(self, versions: Sequence[SchemaVersion]) -> dict[str, EntityRow]:
         """The rows of those versions that are live and of their own Resource."""
-        return {row.xid: row for row in self.view.entities([version.xid for version in versions])}
+        return {row.xid: row for row in self.read_model.entities([version.xid for version in versions])}
 
     def _createdat(self, version: SchemaVersion, row: EntityRow | None) -> str | None:
         """When a version was created; a deleted one is found in the past."""
         if row is None:
             target = self.registry.xref(version.resource)
             xid = version.xid if target is None else target + version.xid.removeprefix(version.resource)
-            row = self.view.entity(xid) or self.view.as_of(version.since).entity(xid)
+            row = self.read_model.entity(xid) or self.read_model.as_of(version.since).entity(xid)
         return loads_trusted(row.attributes).get("createdat") if row is not None else None
 
     def _qualified(self, references: Sequence[dict[str, Any]], context: str) -> list[dict[str, Any]]:
@@ -340,7 +340,7 @@ class ConfluentView:
 
     @cached_property
     def _find(self) -> _KnownEntities:
-        return _KnownEntities(self.view)
+        return _KnownEntities(self.read_model)
 
 
 class _KnownEntities:

@@ -303,7 +303,7 @@ def _known_or_checked(read: ConfluentRead, command: RegisterSchema) -> SchemaVer
     known = view.matching(candidates, schema.text, versions) if versions else None
     if known is not None and effective_mode(subject, view.registry.settings) != IMPORT:
         return known
-    resource = view.view.entity(versions[0].resource) if versions else None
+    resource = view.read_model.entity(versions[0].resource) if versions else None
     format = loads_trusted(resource.attributes).get("format") if resource is not None else None
     return view.results_for_new(candidates, schema.text, format)
 
@@ -325,7 +325,7 @@ def _known_version(read: ConfluentRead, command: RegisterSchema, recorded: Recor
 
 def _written(read: ConfluentRead, transaction: WriteTransaction) -> ConfluentRead:
     """The request after its write. The view of the request is on the connection of a thread that has other work."""
-    return replace(read, view=replace(read.view, view=TransactionView(transaction)))
+    return replace(read, view=replace(read.view, read_model=TransactionView(transaction)))
 
 
 def _as_read(answer: Any) -> Any:

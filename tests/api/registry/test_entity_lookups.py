@@ -56,10 +56,10 @@ def test_each_gets_its_own(store_url: str, monkeypatch: pytest.MonkeyPatch) -> N
         assert [found.content for found in expected[:4]] == [b"one", b"two", b"", b""]
         assert [found.row and found.row.xid for found in expected[3:]] == [None, "/dirs/d1", None, "/dirs/d1"]
         assert asyncio.run(find_all([])) == expected
-        assert sorted(together) == ([3, 4] if readers.has_round_trips else [])
+        assert sorted(together) == ([3, 4] if readers.is_server else [])
         *found, broken = asyncio.run(find_all(["/dirs/\0"]))  # PostgreSQL does not accept this text
         assert found == expected
-        assert isinstance(broken, Exception if readers.has_round_trips else FoundEntity)
+        assert isinstance(broken, Exception if readers.is_server else FoundEntity)
 
 
 def test_a_cancelled_one_does_not_disturb_others(store_url: str) -> None:
