@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from annals.api.ui.edit.document_places import place_text
-from annals.api.ui.edit.fields import DOCUMENT, META, META_OTHERS, OTHERS
+from annals.api.ui.edit.fields import DOCUMENT, META, OTHERS
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import PreconditionFailed
@@ -41,7 +41,7 @@ def _names(problem: Problem, place: ModelPlace) -> Iterator[str]:
     elif isinstance(problem, _ABOUT_ID):
         yield place.id_name
     elif isinstance(problem, problems.UnknownAttribute):
-        yield META_OTHERS if (problem.subject or "").endswith("/meta") else OTHERS
+        yield OTHERS
     else:
         stated = f"{problem.arguments.get('name', '')},{problem.arguments.get('list', '')}"
         for part in stated.split(","):

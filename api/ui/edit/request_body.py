@@ -27,7 +27,7 @@ def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any])
 def request_body(place: ModelPlace, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a write, with the meta in its own object. Raises: FieldError."""
     others = _changed_extensions(OTHERS, changed, base)
-    if place.is_resource and _META_NAME in others:
+    if place.is_resource and _META_NAME in (changed.get(OTHERS) or ()):
         raise FieldError(OTHERS, 'Remove "meta": a Resource has its members as the fields below "Meta".')
     named = {name: value for name, value in changed.items() if name not in (OTHERS, META_OTHERS)}
     body = {name: value for name, value in named.items() if not name.startswith(META)} | others

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from annals.domain.errors.http_errors import NotReceiving
-from annals.domain.errors.problems import Problem
 from annals.projections.replication.link_state import LinkStates
+from annals.projections.replication.refusals import refusal_of
 
 #: Largest number of conflicts in a status.
 _MAX_CONFLICTS: Final = 100
@@ -40,18 +39,10 @@ class LegacyConflicts:
         self._is_changed |= bool(settled_subjects)
 
     def attempt(self, subject: str, action: Callable[[], object]) -> bool:
-        """Whether an action on an object succeeds. A Problem is recorded as a conflict.
-
-        Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of any object.
-        """
-        try:
-            action()
-        except NotReceiving:
-            raise
-        except Problem as problem:
-            self.add(subject, problem.text())
-            return False
-        return True
+        """Whether an action on an object succeeds; otherwise records the conflict. Raises: as `refusal_of`."""
+        if (reason := refusal_of(action)) is not None:
+            self.add(subject, reason)
+        return reason is None
 
     def clear(self) -> None:
         """Removes all conflicts before a full pass."""

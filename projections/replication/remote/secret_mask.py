@@ -36,7 +36,8 @@ class SecretMask:
         if self._pattern is None:
             return text
         hidden = self._pattern.sub(_MASK, text)
-        length = max(_length_at_end(hidden.lower(), *each) for each in self._min_lengths.items())
+        lower = hidden.lower()
+        length = max(_length_at_end(lower, *each) for each in self._min_lengths.items())
         return hidden[:-length] + _MASK if length else hidden
 
 

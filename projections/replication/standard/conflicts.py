@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from annals.domain.errors.http_errors import NotReceiving
-from annals.domain.errors.problems import Problem
+from annals.projections.replication.refusals import refusal_of
 
 #: Largest number of conflicts in a status.
 MAX_CONFLICTS: Final = 100
@@ -29,18 +28,10 @@ class Conflicts:
         self.added_count += 1
 
     def attempt(self, xid: str, action: Callable[[], object]) -> bool:
-        """Whether an action on an entity succeeds. A Problem is recorded as a conflict.
-
-        Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of any entity.
-        """
-        try:
-            action()
-        except NotReceiving:
-            raise
-        except Problem as problem:
-            self.add(xid, problem.text())
-            return False
-        return True
+        """Whether an action on an entity succeeds; otherwise records the conflict. Raises: as `refusal_of`."""
+        if (reason := refusal_of(action)) is not None:
+            self.add(xid, reason)
+        return reason is None
 
     def resolve(self, xid: str) -> None:
         """Removes a conflict."""

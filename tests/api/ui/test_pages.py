@@ -250,6 +250,12 @@ def test_where_meta_is_no_extension(api: Api, path: str, meta: Any) -> None:
     assert field.attributes["aria-invalid"] == "true" and json.loads(field.text) == {"meta": meta}
 
 
+def test_a_null_meta_among_extensions(api: Api) -> None:
+    """UI-81: it would change nothing, so it is refused as well, not left out."""
+    api.done("PUT", "/dirs/d/files/f", b"x")
+    assert save(api, "dirs/d/files/f", others={"meta": None}).status_code == 400
+
+
 def test_attributes_of_a_meta(sqlite_url: str) -> None:
     """UI-80, UI-81: the group "Meta" has what the model adds to metas, and a field for extensions where it has "*"."""
     attributes = {

@@ -1,0 +1,22 @@
+"""Why an action of a link was refused, for its list of conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from annals.domain.errors.http_errors import NotReceiving
+from annals.domain.errors.problems import Problem
+
+
+def refusal_of(action: Callable[[], object]) -> str | None:
+    """The reason why an action is refused; None if it succeeds.
+
+    Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of anything.
+    """
+    try:
+        action()
+    except NotReceiving:
+        raise
+    except Problem as problem:
+        return problem.text()
+    return None
