@@ -31,7 +31,8 @@ EXIT_CODE_MEANINGS: Final = {
     "defect of Annals also ends with this code; it is the only error that prints a traceback.",
     ExitCode.USAGE: "The command line or a setting is wrong, or the output cannot be written.",
     ExitCode.STORE: "The store, or another server that the verb needs, cannot be reached; or the store is damaged.",
-    ExitCode.INTERRUPTED: "Ctrl-C ended the verb early. `serve` and other verbs that run until Ctrl-C end with 0.",
+    ExitCode.INTERRUPTED: "Ctrl-C ended the verb early, or SIGTERM an export to another schema registry. `serve` and "
+    "other verbs that run until Ctrl-C end with 0.",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,9 +17,10 @@ from cloudevents.core.v1.event import CloudEvent
 from prometheus_client import generate_latest
 
 from annals.domain.subscriptions.subscription import Subscription
-from annals.projections.database.state_database import StateDatabase
+from annals.projections.database.state_database import StateDatabase, create_tables
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome, SinkTarget
 from annals.projections.subscriptions.ports import RenewedTokens
+from annals.projections.subscriptions.state import delivery_queries, tables
 from tests.support.delivery_rig import Clock, Rig, advance_until, until
 
 UNAUTHORIZED = Outcome(DeliveryResult.UNAUTHORIZED, "401", "who is pass-marker")
@@ -357,6 +359,19 @@ def test_consent_before_a_crash(store_url: str) -> None:
 
     run(deliver)
     reader.close()
+    rig.close()
+
+
+def test_a_newer_request_stays(store_url: str) -> None:
+    # SUB-714: the consent of another sink, which comes while an earlier one is stored, is not deleted with that one
+    rig = Rig(store_url)
+    create_tables(store_url, tables.METADATA)
+    with closing(StateDatabase(store_url)) as state, state.writing() as db:
+        db.upsert(tables.request, [("s", "consent", "one")])
+        earlier = delivery_queries.read_requests(db, ["s"])
+        db.upsert(tables.request, [("s", "consent", "other")])
+        delivery_queries.delete_requests(db, earlier)
+        assert [each.value for each in delivery_queries.read_requests(db, ["s"])] == ["other"]
     rig.close()
 
 
