@@ -68,8 +68,8 @@ class WordBlock:
         """The numbers that have one of some words."""
         for word in words:
             place = bisect_left(self.words, word)
-            for found, numbers in self._between(place, place + 1):
-                if found == word:
+            if self.words[place : place + 1] == [word]:  # new entities are looked for as well, and not found
+                for _, numbers in self._between(place, place + 1):
                     yield from numbers
 
     def collect_numbers(self, low: str, high: str, collected: dict[str, list[int]]) -> None:

@@ -15,6 +15,7 @@ from annals.projections.entities.filters.sql import in_list
 from annals.projections.entities.visibility import EVERYTHING, Visibility
 from annals.projections.search.blocks import WordBlock, decode_entity, decode_rows
 from annals.projections.search.gone_numbers import Numbers, read_gone
+from annals.projections.search.segments import ranges
 from annals.projections.search.tables import UnreadableIndex, find_position
 from annals.projections.search.words_of_entity import (
     ENTITY,
@@ -29,7 +30,6 @@ from annals.projections.search.words_of_entity import (
     word_range,
 )
 
-_SELECT_SEGMENTS: Final = "SELECT low, high, size FROM search_segment ORDER BY low"
 #: The blocks of a segment that may have words of a range: the last one that begins before it, and those that begin in
 #: it. A join with the segments would make PostgreSQL read all blocks before the range.
 _SELECT_BLOCKS: Final = (
@@ -126,6 +126,14 @@ class IndexReader:
                 found.update(WordBlock(data, segment).numbers_of(by_block[first]))
         return found
 
+    def live_entities(self, keys: Iterable[str]) -> dict[bytes, int]:
+        """The numbers of the entities that have some tree keys, by their row: what `encode_entity` has returned.
+
+        Cost: as `numbers_of_keys`, and a block of texts for each of them at most.
+        """
+        live = self.numbers_of_keys(keys) - self._gone
+        return {row: number for number, row in self._rows("search_text", live, _TEXT_BLOCKS)}
+
     def entities(self, numbers: Iterable[int]) -> dict[int, SearchedEntity]:
         """The entities of numbers. Cost: a block of texts for each of them at most."""
         return {number: decode_entity(row) for number, row in self._rows("search_text", numbers, _TEXT_BLOCKS)}
@@ -133,7 +141,7 @@ class IndexReader:
     @cached_property
     def _segments(self) -> list[tuple[int, int, int]]:
         """The first and the last number of each segment, and how many entities it has been written with."""
-        return self._db.all(_SELECT_SEGMENTS)
+        return ranges(self._db)
 
     @cached_property
     def _gone(self) -> Numbers:

@@ -26,7 +26,7 @@ from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.search import segments, tables
 from annals.projections.search.blocks import encode_entity
-from annals.projections.search.gone_numbers import read_gone, write_gone
+from annals.projections.search.gone_numbers import Numbers, read_gone, write_gone
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.segments import YIELD_SECONDS, SegmentRows, new_segment
 from annals.projections.search.tables import UnreadableIndex, find_position, save_position
@@ -54,6 +54,19 @@ class _OtherIndex(Exception):
     """Another process has begun another index."""
 
 
+class _IndexState(NamedTuple):
+    """What every writer changes. segments: their ranges and sizes."""
+
+    generation: int
+    position: int | None
+    segments: Sequence[tuple[int, int, int]]
+
+    @classmethod
+    def read(cls, db: Database) -> _IndexState:
+        """That of the index. Raises: UnreadableIndex."""
+        return cls(tables.generation(db), find_position(db), segments.ranges(db))
+
+
 class _Page(NamedTuple):
     """What replaces some entities in the index. position: in the log, at which they were read. keys: of all of them.
 
@@ -64,13 +77,14 @@ class _Page(NamedTuple):
     keys: Sequence[str]
     rows: SegmentRows | None
 
-    def write(self, db: Database) -> None:
-        """Writes it, in a transaction that excludes other writers of the index. Raises: UnreadableIndex."""
-        gone = read_gone(db)
-        write_gone(db, gone, gone | IndexReader(db).numbers_of_keys(self.keys))
-        if self.rows is not None:
-            (low,) = db.one(_NEXT_NUMBER)
-            self.rows.insert(db, low)
+
+def _write(db: Database, replaced: Numbers, rows: SegmentRows | None) -> None:
+    """Writes a segment in place of some numbers, in a transaction that excludes other writers of the index."""
+    gone = read_gone(db)
+    write_gone(db, gone, gone | replaced)
+    if rows is not None:
+        (low,) = db.one(_NEXT_NUMBER)
+        rows.insert(db, low)
 
 
 @dataclass(frozen=True)
@@ -87,25 +101,27 @@ class IndexWriter:
     def catch_up(self) -> bool:
         """Writes what changed in the next events after the index's position.
 
-        Returns: whether there were more when it began. Those that came later wait, so that they are written together.
+        Returns: whether there were more when it began, or another process was faster, so that it is to be called again.
+        Events that came later wait, so that they are written together.
         Raises: one of `driver_errors()`.
         """
         with self.readers.view() as view:
-            position, head, generation = find_position(view.database), view.position(), tables.generation(view.database)
+            state, head = _IndexState.read(view.database), view.position()
+            position = state.position
             if position == head:
                 return False
             if position is not None and position < head:
                 until = min(position + MAX_EVENTS, head)
-                keys = changed_keys(view.database, position, until)
-                page = self._page(view, keys, rows_as_of(view.database, keys, None).values())
+                replaced, rows = self._changes(view, position, until)
         if position is None or position > head:  # of an index that was never complete, or of another log
             self.write_all()
             return True
         with self.store.writing() as db:
-            # Otherwise another process was faster.
-            if self._lock(db, generation) and find_position(db) == position:
-                page.write(db)
-                save_position(db, until)
+            self._lock(db)
+            if _IndexState.read(db) != state:  # another process was faster
+                return True
+            _write(db, replaced, rows)
+            save_position(db, until)
         return until < head
 
     def merge(self, fan_out: int = segments.FAN_OUT) -> int:
@@ -167,7 +183,7 @@ class IndexWriter:
                 position = find_position(db)
                 if position is not None and position > page.position:  # another process has written what is newer
                     save_position(db, page.position)
-                page.write(db)
+                _write(db, IndexReader(db).numbers_of_keys(page.keys), page.rows)
             self._merge_all()
             done += len(page.keys)
             progress(min(done, total), total)
@@ -202,24 +218,25 @@ class IndexWriter:
         while True:
             with self.readers.view() as view:
                 rows = [stored_row(values) for values in view.database.all(_SELECT_PAGE, (key,))]
-                page = self._page(view, [row.tree_key for row in rows], rows)
+                entities = ((entity, encode_entity(entity)) for entity in self._searched(view, rows))
+                page = _Page(view.position(), [row.tree_key for row in rows], _segment_of(entities))
             if not rows:
                 return
             key = rows[-1].tree_key
             yield page
 
-    def _page(self, view: View, keys: Sequence[str], rows: Iterable[EntityRow]) -> _Page:
-        words: dict[str, list[int]] = {}
-        searched: list[str] = []
-        texts: list[bytes] = []
-        for number, entity in enumerate(self._searched(view, rows)):
-            for word in entity_words(entity):
-                words.setdefault(word, []).append(number)
-            searched.append(xids.tree_key(entity.xid))
-            texts.append(encode_entity(entity))
-            if number % _SLICE_SIZE == 0:
-                time.sleep(YIELD_SECONDS)
-        return _Page(view.position(), keys, new_segment(words, searched, texts) if searched else None)
+    def _changes(self, view: View, after: int, until: int) -> tuple[Numbers, SegmentRows | None]:
+        """What events change: numbers that are replaced, and the segment that replaces them.
+
+        An entity whose texts stay, such as a Group that gets another Resource, keeps its number.
+        """
+        keys = changed_keys(view.database, after, until)
+        stored = IndexReader(view.database).live_entities(keys)
+        rows = rows_as_of(view.database, keys, None).values()
+        encoded = [(entity, encode_entity(entity)) for entity in self._searched(view, rows)]
+        kept = {row for _, row in encoded} & stored.keys()
+        replaced = Numbers(number for row, number in stored.items() if row not in kept)
+        return replaced, _segment_of(each for each in encoded if each[1] not in kept)
 
     def _searched(self, view: View, rows: Iterable[EntityRow]) -> Iterator[SearchedEntity]:
         """Those of some entities that a search finds."""
@@ -242,6 +259,21 @@ class IndexWriter:
         existing = [check for check in checks if _can_load(load, check.document.sha256)]
         results = self.check(existing, load) if existing else {}
         return {check: read_fields(results[check]) for check in existing}
+
+
+def _segment_of(entities: Iterable[tuple[SearchedEntity, bytes]]) -> SegmentRows | None:
+    """A segment of entities, each with its row; None for no entities."""
+    words: dict[str, list[int]] = {}
+    keys: list[str] = []
+    texts: list[bytes] = []
+    for number, (entity, row) in enumerate(entities):
+        for word in entity_words(entity):
+            words.setdefault(word, []).append(number)
+        keys.append(xids.tree_key(entity.xid))
+        texts.append(row)
+        if number % _SLICE_SIZE == 0:
+            time.sleep(YIELD_SECONDS)
+    return new_segment(words, keys, texts) if keys else None
 
 
 def _can_load(load: Callable[[str], bytes], sha256: str) -> bool:

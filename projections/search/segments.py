@@ -101,12 +101,15 @@ def new_segment(words: Mapping[str, Sequence[int]], keys: Sequence[str], texts: 
     return _segment_rows(segment, _in_order(words), enumerate(map(str.encode, keys)), enumerate(texts))
 
 
+def ranges(db: Database) -> list[tuple[int, int, int]]:
+    """The first and the last number of each segment, and how many entities it has been written with."""
+    return db.all(_SELECT_SEGMENTS)
+
+
 def all_segments(db: Database) -> list[Segment]:
     """All segments, by their ranges. Raises: UnreadableIndex."""
     gone = read_gone(db)
-    return [
-        Segment(low, high, size, gone.range_cardinality(low, high + 1)) for low, high, size in db.all(_SELECT_SEGMENTS)
-    ]
+    return [Segment(low, high, size, gone.range_cardinality(low, high + 1)) for low, high, size in ranges(db)]
 
 
 def mergeable(segments: Sequence[Segment], fan_out: int = FAN_OUT) -> Sequence[Segment]:
@@ -140,7 +143,7 @@ def merge_segments(db: Database, segments: Sequence[Segment]) -> MergedSegment:
 def replace(db: Database, merged: MergedSegment) -> bool:
     """Writes what some segments were merged to. False if they exist no longer, because another process did it."""
     # By size too: a segment that was merged alone keeps its range, and has lost what was gone.
-    current = {(low, high, size) for low, high, size in db.all(_SELECT_SEGMENTS)}
+    current = set(ranges(db))
     if not all((*segment.range, segment.size) in current for segment in merged.sources):
         return False
     _delete(db, merged.sources)
@@ -152,7 +155,7 @@ def replace(db: Database, merged: MergedSegment) -> bool:
 
 def remove_before(db: Database, number: int) -> None:
     """Removes all entities with lower numbers."""
-    segments = [Segment(*row) for row in db.all(_SELECT_SEGMENTS) if row[0] < number]
+    segments = [Segment(*row) for row in ranges(db) if row[0] < number]
     _delete(db, (segment for segment in segments if segment.high < number))
     gone = read_gone(db)
     after = gone - Numbers(range(number))

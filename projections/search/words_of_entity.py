@@ -29,9 +29,11 @@ from annals.domain.values import xid as xids
 LETTERS: Final = "INLFD"
 #: The letter of words that are of the entity itself.
 ENTITY: Final = "E"
-#: Texts whose words stay known, and the most characters of such a text.
+#: Texts without spaces whose words stay known, and the most characters of such a text.
 _CACHED_TEXTS: Final = 10_000
 _CACHED_LENGTH: Final = 50
+#: Pairs whose words stay known.
+_CACHED_PAIRS: Final = 1 << 15
 #: Sorts before all characters of words.
 SEPARATOR: Final = "\t"
 _LAST: Final = chr(sys.maxunicode)
@@ -58,24 +60,22 @@ def entity_words(entity: SearchedEntity) -> set[str]:
     words = {f"{_ID}{id}{own}", f"{TYPE}{entity.type}{own}", f"{GROUP}{group_of(entity.xid)}{own}"}
     words |= {f"{FORMAT}{entity.format}{own}", KEY + xids.tree_key(entity.xid)}
     for place, _, text in entity.texts:
-        find_words = _cached_words if len(text) <= _CACHED_LENGTH else _words
-        words.update(find_words(text, LETTERS[place], places[place], own))
+        is_cached = len(text) <= _CACHED_LENGTH and " " not in text
+        words.update((_cached_words if is_cached else _words)(text, LETTERS[place], places[place], own))
     return words
 
 
 def _words(text: str, letter: str, ending: str, own: str) -> list[str]:
     """The words of a text. letter, ending: of its place. own: the ending of words of the entity itself."""
-    words, in_order = list[str](), list[str]()
-    for unit in units(text):
-        in_order += unit
-        if len(unit) > 1:
-            words.append(whole(unit) + ending)
-    words += [part + ending for part in in_order]
-    words += [_pair(letter, *pair) + own for pair in pairwise(in_order)]
+    in_units = list(units(text))
+    in_order = [part for unit in in_units for part in unit]
+    words = [part + ending for part in in_order]
+    words += [whole(unit) + ending for unit in in_units if len(unit) > 1]
+    words += [_pair(letter, first, second[:_PAIR_BEGINNING]) + own for first, second in pairwise(in_order)]
     return words
 
 
-#: Names of labels and fields are those of many entities.
+#: Names of labels and fields are those of many entities; sentences are not.
 _cached_words: Final = lru_cache(_CACHED_TEXTS)(_words)
 
 
@@ -134,9 +134,13 @@ def pair_ranges(term: Term, place: TextPlace) -> list[WordRange]:
     """The ranges of the pairs of a term at a place. A last part that may go on and is too short is in none."""
     is_too_short = term.is_prefix and len(term.parts[-1]) < _PAIR_BEGINNING
     known_parts = term.parts[:-1] if is_too_short else term.parts
-    return [word_range(_pair(LETTERS[place], *pair), False) for pair in pairwise(known_parts)]
+    return [
+        word_range(_pair(LETTERS[place], first, second[:_PAIR_BEGINNING]), False)
+        for first, second in pairwise(known_parts)
+    ]
 
 
-def _pair(letter: str, first: str, second: str) -> str:
-    text = f"{letter}{first} {second[:_PAIR_BEGINNING]}"
-    return f"#{crc32(text.encode(errors='replace')) & _PAIR_HASHES:03x}"
+@lru_cache(_CACHED_PAIRS)
+def _pair(letter: str, first: str, beginning: str) -> str:
+    """The word of a part and the beginning of the next one, without its ending."""
+    return f"#{crc32(f'{letter}{first} {beginning}'.encode(errors='replace')) & _PAIR_HASHES:03x}"

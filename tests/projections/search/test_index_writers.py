@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from sqlalchemy import create_engine
 
 from annals.domain.model.builtin import default_source
 from annals.domain.search.query import parse_query
+from annals.projections.database.drivers import Database
 from annals.projections.search import segments, tables
 from annals.projections.search.blocks import encode_rows
 from annals.projections.search.index_reader import IndexReader
@@ -65,6 +66,48 @@ def test_another_process_during_the_first_fill(store_url: str, is_cleared: bool)
         assert is_restarted == is_cleared
         _assert_equals_scan(writer)
     engine.dispose()
+
+
+def test_another_process_during_changes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UI-105: an entity is not in the index twice, although two processes write the same change of it."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer, index_writer(store_url) as other:
+        _make_groups(api, 3)
+        write_pending(writer)
+        api.done("PUT", "/schemagroups/g0001", {"description": "Number, changed"})
+
+        def write_after_another() -> AbstractContextManager[Database]:
+            monkeypatch.undo()
+            other.write_all()
+            return writer.store.writing()
+
+        # `catch_up` begins its only transaction after it has read the index.
+        monkeypatch.setattr(writer.store, "writing", write_after_another)
+        assert writer.catch_up()
+        _assert_equals_scan(writer)
+
+
+def test_what_stays_the_same_is_not_written_again(store_url: str) -> None:
+    """UI-105: a Group gets an epoch with each Resource, and a Version its successor; a search finds them by texts."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        _make_groups(api, 10)
+        api.done("PUT", "/schemagroups/g/schemas/s$details", SCHEMA)
+        write_pending(writer)
+        api.done("PUT", "/schemagroups/g/schemas/t$details", SCHEMA)
+        api.done("POST", "/schemagroups/g/schemas/s$details", SCHEMA)
+        write_pending(writer)
+        assert _size(writer) == (14, 0)  # the first Groups, g, s, t and the first Version of s
+        api.done("PATCH", "/schemagroups/g", {"name": "Number"})
+        _assert_equals_scan(writer)
+        assert _size(writer) == (15, 1)
+
+
+def _size(writer: IndexWriter) -> tuple[int, int]:
+    """How many entities have been written, and how many of these have changed since."""
+    with writer.readers.view() as view:
+        found = segments.all_segments(view.database)
+    return sum(segment.size for segment in found), sum(segment.gone for segment in found)
 
 
 def test_a_merge_that_another_process_has_made(store_url: str) -> None:
