@@ -1,18 +1,25 @@
-"""What a PostgreSQL database needs: UTF-8, and sessions of its own for each connection."""
+"""What a PostgreSQL database needs: UTF-8, and sessions of its own for each connection; and TLS, if it is wanted."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import psycopg
 import pytest
 
 from annals.api.cli.outcome import ExitCode
+from tests.support.certificates import Authority
 from tests.support.pgbouncer import pgbouncer
+from tests.support.polling import until
+from tests.support.postgres import SETTING, unprivileged
 from tests.support.serving import annals as annals_process
 from tests.support.serving import serving
-from tests.support.stores import database_of
+from tests.support.stores import database_of, server_of
 
 NOT_UTF8 = (
     "annals: the database has the encoding {encoding}, and a store needs UTF8; "
@@ -63,3 +70,42 @@ def test_a_connection_pooler(
     with database_of(postgres_server) as database, pgbouncer(database, pool_mode) as url:
         ended = annals_process("import", "data.json", "--database", url, cwd=folder)
     assert (ended.returncode, ended.stderr) == expected
+
+
+def test_a_server_with_tls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parameters of the URL hold for each connection: those of the writer, of readers, and of what follows."""
+    monkeypatch.delenv(SETTING, raising=False)
+    other = Authority(folder, "other").certificate
+    with _tls_server(folder) as (url, authority):
+        verified, unknown = (f"{url}?sslmode=verify-full&sslrootcert={root}" for root in (authority, other))
+        with serving(verified, folder, PGSSLMODE="disable") as served:
+            httpx.put(f"{served.url}/schemagroups/g", json={"name": "Group"}).raise_for_status()
+            until(lambda: httpx.get(f"{served.url}/-/search?q=group").raise_for_status().json()["count"], 10)
+            assert _connections(url, "ssl") > _connections(url, "NOT ssl") == 0
+        ended = annals_process("log", "verify", "--database", unknown, cwd=folder)
+        assert (ended.returncode, "certificate verify failed" in ended.stderr) == (ExitCode.STORE, True)
+
+
+@contextmanager
+def _tls_server(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The URL of a server with a certificate, and that of its authority."""
+    with TemporaryDirectory(prefix="annals-tls-") as shared:  # the server's account cannot read the folders of tests
+        authority = Authority(Path(shared))
+        issued = authority.issue("server", "/CN=server", "IP:127.0.0.1")
+        if account := unprivileged():
+            for file in (shared, *issued):
+                shutil.chown(file, account)
+        settings = ("ssl=on", f"ssl_cert_file={issued.certificate}", f"ssl_key_file={issued.key}")
+        with server_of(folder, *settings) as url:
+            yield url, authority.certificate
+
+
+def _connections(url: str, condition: str) -> int:
+    """How many other connections a server has, with TLS or without."""
+    select = (
+        "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)"
+        f" WHERE {condition} AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    with psycopg.connect(url) as connection:
+        count: int = connection.execute(select.encode()).fetchall()[0][0]
+    return count
