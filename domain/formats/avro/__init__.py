@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import fastavro
@@ -29,6 +30,9 @@ __all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
 MAX_BYTES: Final = 8 * 2**20
 _RELEASE: Final = re.compile(r"avro/1\.(\d{1,4})(?:\..*)?", re.IGNORECASE | re.DOTALL)
 _NEWEST_MINOR: Final = 12
+#: How many schemas stay known, and up to which size of their documents.
+_KNOWN_SCHEMAS: Final = 128
+_SMALL_BYTES: Final = 8 << 10
 
 
 def parse(document: bytes, name: str) -> AvroSchema:
@@ -39,8 +43,13 @@ def parse(document: bytes, name: str) -> AvroSchema:
     if len(document) > MAX_BYTES:
         raise InvalidDocument(f"the document has more than {MAX_BYTES} bytes")
     release = _RELEASE.fullmatch(name)
+    read = _read_small if len(document) <= _SMALL_BYTES else _read
+    return read(document, int(release[1]) if release else _NEWEST_MINOR)
+
+
+def _read(document: bytes, release: int) -> AvroSchema:
     try:
-        schema = read_schema(load_json(document), int(release[1]) if release else _NEWEST_MINOR, document)
+        schema = read_schema(load_json(document), release, document)
         # The library that most readers of this project use decides about everything that the checks above accept.
         fastavro.parse_schema(canonical_json(schema))
     except RecursionError:
@@ -48,6 +57,10 @@ def parse(document: bytes, name: str) -> AvroSchema:
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
         raise InvalidDocument(f"the document is not a schema: {error}"[:500]) from None
     return schema
+
+
+#: A document is read for several checks in a row, and that of a Version again when the next one is compared with it.
+_read_small: Final = lru_cache(_KNOWN_SCHEMAS)(_read)
 
 
 def canonical_form(parsed: AvroSchema) -> bytes:
