@@ -19,18 +19,23 @@ from annals.domain.values.json_text import differing_names
 def repair(command: Repair, world: World, context: Context) -> Decision:
     """The events that set entities to their state in the other registry, and delete those that do not exist there.
 
-    Raises: NotFound if the link is gone, Diverged if this registry was written to since the comparison.
+    Raises: NotFound if the link is gone, Diverged if something in its scope was written since the comparison.
     """
     link = next((candidate for candidate in world.links if candidate.xid == command.xid), None)
     if link is None or link.is_promoted or not link.follows_log:
         raise NotFound(command.xid)
-    if context.position != command.position:
+    if context.position != command.position and _is_scope_written(link, world, command.position):
         raise Diverged(link.xid, error_detail="the registry was written to while it was compared; repair it again")
     world.prefetch([*(event.xid for event in command.entities), *command.deleted_xids])
     events = sorted(_repair_events(command, link, world, context), key=lambda event: xids.event_order(event.xid))
     if events and not link.scope.is_whole:
         events = [*registry_recount(events, link, world), *events]
     return Decision(tuple(events), dict(command.documents), (command.xid,))
+
+
+def _is_scope_written(link: Link, world: World, after: int) -> bool:
+    """Whether there are events of a link's scope after a position."""
+    return any(link.scope.has(difference.xid) for difference in world.differences(xids.REGISTRY, after))
 
 
 def _repair_events(command: Repair, link: Link, world: World, context: Context) -> Iterator[EntityEvent]:

@@ -104,10 +104,21 @@ def test_a_partial_repair_stays_in_its_part() -> None:
     assert after == before
 
 
+def test_writes_elsewhere_do_not_matter() -> None:
+    # LEG-913: what is written beside a scope during the comparison does not refuse a repair
+    here, there = pair(scope={"groups": [E]})
+    repair = command(here, there)
+    here.patch(G, {"name": "later"})
+    link(here, ControlLink(LINK, "pause"))
+    apply_repair(here, repair)
+    assert images(here)[E] == images(there)[E]
+
+
 @pytest.mark.parametrize(
     ("members", "done", "late", "problem"),
     [
-        ({}, "", 1, Diverged),  # another write since then
+        ({}, "", 2, Diverged),  # another write since then
+        ({"scope": {"groups": [G]}}, "", 2, Diverged),
         ({}, "promote", 0, NotFound),
         ({"mode": "push"}, "", 0, NotFound),
         ({"dialect": "xregistry"}, "", 0, NotFound),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, takewhile
 from pathlib import Path
+from threading import Event
 
 from annals.domain.decisions.commands import DeleteEntities, WriteMethod, WriteTree
 from tests.support.html_pages import HtmlPage
@@ -98,6 +101,30 @@ def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
         primary.write("group1/later/1")
         until(lambda: primary.done("GET", one)["hash"] == replica.done("GET", one)["hash"])
         assert "no findings" in replica.verified()
+
+
+def test_a_part_is_repaired_while_others_write(tmp_path: Path) -> None:
+    # LEG-913: writes beside the scope of a link, which go on all the time, do not keep it from being repaired
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.fill(1, 2)
+        replica.link("part", primary.url, scope={"groups": ["/schemagroups/group0"]}, interval=3600)
+        until(lambda: replica.status("part").get("verdict") == "equal")
+        write_as_link(replica, "part", [DeleteEntities("/schemagroups/group0")])
+        has_ended = Event()
+
+        def write() -> None:
+            for number in takewhile(lambda _: not has_ended.is_set(), count()):
+                replica.write(f"own/s{number}/1")
+
+        with ThreadPoolExecutor(1) as threads:
+            writing = threads.submit(write)
+            until(lambda: replica.request("GET", SCHEMAS.format("own") + "/s5").status_code == 200)
+            repaired = replica.request("POST", "/-/links/part/actions/repair")
+            has_ended.set()
+            writing.result()
+        assert repaired.status_code == 200, repaired.text
+        group = "/-/hash/schemagroups/group0"
+        assert primary.done("GET", group)["hash"] == replica.done("GET", group)["hash"]
 
 
 def test_a_primary_that_is_away(tmp_path: Path) -> None:
