@@ -140,7 +140,7 @@ def _find_by_uri(context: CompatReadContext) -> Response:
     compat_version = version_by_uri(context.view, context.target.family, uri, context.roots)
     if compat_version is None or not context.request.caller.can_read(compat_version.row.xid):
         raise not_found(context.request)
-    return _version_response(context, xids.join(*xids.segments(compat_version.row.xid)[:4]), compat_version)
+    return _version_response(context, xids.resource_of(compat_version.row.xid), compat_version)
 
 
 def _version_response(context: CompatReadContext, xid: str, compat_version: CompatVersion | None) -> Response:

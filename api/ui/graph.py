@@ -9,6 +9,7 @@ from annals.api.http.response import Response
 from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.page_context import PageContext
 from annals.domain.errors.problems import NotFound, Problem
+from annals.domain.values import xid as xids
 
 _ENDPOINTS: Final = "endpoints"
 #: Attributes of a message that name its schema, the one that counts first.
@@ -124,7 +125,7 @@ def _schema(page: PageContext, message: Mapping[str, Any], references: Reference
         return None
     value = str(message["message"][name])
     for source in (message["xid"], *message["bases"]):
-        for xid in (source, source.partition("/versions/")[0]):
+        for xid in (source, xids.resource_of(source)):
             if (xid, name) in references:
                 target, state = references[xid, name]
                 if state == "resolved":

@@ -313,7 +313,7 @@ def _load_row(view: View, parsed: ParsedRequest) -> EntityRow | None:
     target = parsed.target
     row = view.resolved_entity(_owner_xid(target))
     if parsed.flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
-        resource = xids.join(*xids.segments(target.xid)[:4])
+        resource = xids.resource_of(target.xid)
         if xref_of(view.entity(resource)):
             raise problems.CannotDocXref(resource)
     return row

@@ -54,6 +54,6 @@ class ResourceQueues:
 
 def _queue_name(command: Command) -> str:
     """The Resource of a command; for one of Confluent's API, which names the Group, with the subject."""
-    stream = xids.stream(xids.join(*xids.segments(getattr(command, "xid", xids.REGISTRY))[:4]))
+    stream = xids.stream(xids.resource_of(getattr(command, "xid", xids.REGISTRY)))
     subject = getattr(command, "subject", None)
     return f"{stream} {subject.name}" if isinstance(subject, Subject) else stream

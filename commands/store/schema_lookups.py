@@ -48,7 +48,7 @@ class SchemaLookups:
         """Notes an event that is appended and not written."""
         if event.type != VERSIONS_TYPE:
             return
-        facts, resource = facts_of(event.private), event.xid.partition("/versions/")[0]
+        facts, resource = facts_of(event.private), xids.resource_of(event.xid)
         if event.revision > 1 or "id" not in facts:
             self._is_unknown = True  # which rows it ends is in the store only
             self.forget()

@@ -33,8 +33,11 @@ class SchemaDocument(NamedTuple):
 
     def parse(self, load: LoadBytes) -> Any:
         """The parsed schema. Raises: InvalidDocument."""
-        texts = {name: load(sha256) for name, sha256 in self.references}
-        return schema_texts(self.type).parse(load(self.sha256), texts)
+        return self.parse_text(load(self.sha256), load)
+
+    def parse_text(self, text: bytes, load: LoadBytes) -> Any:
+        """Another text with the same references, parsed. Raises: InvalidDocument."""
+        return schema_texts(self.type).parse(text, {name: load(sha256) for name, sha256 in self.references})
 
     @property
     def documents(self) -> tuple[str, ...]:
@@ -59,10 +62,11 @@ class ContentCheck(NamedTuple):
     def run(self, load: LoadBytes) -> tuple[Incompatibility, ...]:
         """A result that `read_content` reads. Raises: InvalidDocument."""
         texts, parsed = schema_texts(self.schema.type), self.schema.parse(load)
-        canonical = texts.normalized_text(parsed) if self.normalizes else texts.canonical_text(parsed)
-        identity = content_identity(self.schema.type, canonical, loads(self.extras))
         sent = load(self.schema.sha256).decode(_TEXT_SOURCE, "replace")
-        stored = canonical if self.normalizes else texts.stored_text(parsed, sent)
+        stored = texts.normalized_text(parsed) if self.normalizes else texts.stored_text(parsed, sent)
+        if self.normalizes:  # the content of a stored text does not depend on how it came about
+            parsed = self.schema.parse_text(stored.encode(), load)
+        identity = content_identity(self.schema.type, texts.canonical_text(parsed), loads(self.extras))
         members = {**identity._asdict(), "format": texts.declared_format(parsed)}
         return (Incompatibility(CONTENT_RULE, dumps(members | ({} if stored == sent else {"text": stored})).decode()),)
 

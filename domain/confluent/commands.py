@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from annals.domain.confluent.metadata_rules import merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.values.json_text import Json
@@ -39,6 +40,18 @@ class SchemaRequest:
             "ruleSet": dict(self.rule_set or {}),
         }
         return {name: value for name, value in members.items() if value}
+
+    def inheriting(self, latest: Mapping[str, Any], config: Mapping[str, Any]) -> SchemaRequest:
+        """The request with metadata and rules of the latest version, and with those that a config adds (CSR-505).
+
+        latest: the extras of that version.
+        """
+        metadata, rule_set = self.metadata or latest.get("metadata"), self.rule_set or latest.get("ruleSet")
+        return replace(
+            self,
+            metadata=merged_metadata(metadata, config.get("defaultMetadata"), config.get("overrideMetadata")),
+            rule_set=merged_rule_set(rule_set, config.get("defaultRuleSet"), config.get("overrideRuleSet")),
+        )
 
 
 @dataclass(frozen=True, slots=True)

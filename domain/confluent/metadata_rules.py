@@ -31,10 +31,10 @@ def check_shapes(metadata: Members | None, rule_set: Members | None) -> None:
             raise SchemaRegistryError(422, f'The member "{name}" of metadata is unknown, or has a wrong type')
     for list_name in RULE_LISTS:
         rules = (rule_set or {}).get(list_name) or []
-        if not isinstance(rules, list) or not all(
-            isinstance(rule, Mapping) and isinstance(rule.get("name"), str) for rule in rules
-        ):
-            raise invalid_rule_set(f"{list_name} has to be a list of rules with names")
+        if not isinstance(rules, list) or not all(map(_is_rule, rules)):
+            raise invalid_rule_set(
+                f"{list_name} has to be a list of rules with names, lists of tags and maps of params"
+            )
 
 
 def check_rule_set(rule_set: Members | None) -> None:
@@ -68,9 +68,7 @@ def without_empty_members(members: Members) -> dict[str, Any]:
 
 def merged_metadata(given: Members | None, default: Members | None, override: Members | None) -> Members | None:
     """Metadata over the default, below the override; the values of each member are merged by name."""
-    layers = [layer for layer in (default, given, override) if layer]
-    if not layers:
-        return None
+    layers = [without_empty_members(layer) for layer in (default, given, override) if layer]
     merged: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
@@ -80,7 +78,7 @@ def merged_metadata(given: Members | None, default: Members | None, override: Me
                 merged[name] = sorted({*merged.get(name, ()), *value})
             else:
                 merged[name] = value
-    return merged
+    return merged or None
 
 
 def merged_rule_set(given: Members | None, default: Members | None, override: Members | None) -> Members | None:
@@ -122,6 +120,15 @@ def with_version(metadata: Members | None, number: int) -> Members:
 
 def _is_nothing(value: object) -> bool:
     return False
+
+
+def _is_rule(value: object) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and isinstance(value.get("name"), str)
+        and isinstance(value.get("tags") or [], list)
+        and isinstance(value.get("params") or {}, Mapping)
+    )
 
 
 def _are_texts(value: object) -> bool:

@@ -30,6 +30,7 @@ from annals.domain.confluent.subjects import (
     candidate_ids,
     group_xid,
     id_for,
+    parse_subject,
     resource_xid,
 )
 from annals.domain.values import xid as xids
@@ -175,7 +176,7 @@ class SchemaRegistry:
         alias = self.settings(subject).config.get("alias") if subject.name else None
         if not alias:
             return subject
-        return Subject(subject.context or DEFAULT_CONTEXT, alias)
+        return parse_subject(alias, subject.context or DEFAULT_CONTEXT)
 
 
 def _qualified_references(extras: Mapping[str, Any], context: str) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ class SchemaVersion(NamedTuple):
     @property
     def resource(self) -> str:
         """The xid of the Resource that is its subject."""
-        return xids.join(*xids.segments(self.xid)[:4])
+        return xids.resource_of(self.xid)
 
     @property
     def is_live(self) -> bool:
@@ -229,7 +229,7 @@ def schema_version(event: EntityEvent, position: int) -> SchemaVersion | None:
     facts = facts_of(event.private)
     document = event.private.get("document")
     type = type_of_schema(str(event.attributes.get("format", "")), facts)
-    subject = subject_name(event.xid.partition("/versions/")[0], facts)
+    subject = subject_name(xids.resource_of(event.xid), facts)
     if "id" not in facts or document is None or type is None:
         return None
     extras = {name: facts[name] for name in CONTENT_MEMBERS if name in facts}

@@ -63,6 +63,7 @@ class Subject(NamedTuple):
         return (
             self.name not in _RESERVED_NAMES
             and len(self.name) <= _MAX_NAME
+            and parse_subject(self.qualified) == self
             and self.context != GLOBAL_CONTEXT
             and not _CONTROL_CHARACTER.search(self.name + self.context)
         )

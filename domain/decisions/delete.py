@@ -42,7 +42,7 @@ def delete_entities(changes: ChangeSet, command: DeleteEntities) -> None:
     if command.setdefaultversionid is not None:
         if command.setdefaultversionid == "request":
             raise BadFlag(flag="setdefaultversionid")
-        resource = xids.join(*xids.segments(command.xid)[:4])
+        resource = xids.resource_of(command.xid)
         request_default_version(changes.existing_resource(resource), command.setdefaultversionid)
 
 
@@ -56,7 +56,7 @@ def delete_entity(changes: ChangeSet, entity: Entity) -> None:
 
 def _check_versions(changes: ChangeSet, command: DeleteEntities) -> None:
     """Checks the Resource of a DELETE of Versions: it has no xref (ENT-135) and is not read-only (ENT-140)."""
-    xid = xids.join(*xids.segments(command.xid)[:4])
+    xid = xids.resource_of(command.xid)
     check_writable(changes, xid, command.ignore)
     if changes.find(xid) is not None:
         check_no_xref(changes.resource(xid))
@@ -136,7 +136,7 @@ def _check_removable(changes: ChangeSet, entity: Entity) -> None:
 
 
 def _delete_version(changes: ChangeSet, entity: Entity) -> None:
-    resource = changes.existing_resource(entity.xid.split("/versions/")[0])
+    resource = changes.existing_resource(xids.resource_of(entity.xid))
     changes.load_versions(resource)
     changes.version(resource, entity.id).deletion_reason = "deleted"
     resource.membership_changed = resource.needs_completion = True

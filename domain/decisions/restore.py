@@ -182,7 +182,7 @@ class _Restoration:
 
     def _past_resource(self, xid: str) -> Entity | None:
         """The past Resource if none of the differences is its own."""
-        owner = xids.join(*xids.segments(xid)[:4])
+        owner = xids.resource_of(xid)
         return self._past_registry.entity(owner) if self._versions_only else self._changes.world.get(owner)
 
     def _restore_pointer(self, resource: ResourceDraft, pointer: str, past_entity: Entity) -> None:
@@ -276,7 +276,7 @@ def _restore_facts(draft: GroupDraft | ResourceDraft, past_entity: Entity) -> bo
 
 def _owning_stream(difference: StreamDifference) -> str:
     """The stream of the registry, the Group or the Resource that a difference belongs to."""
-    return xids.stream(xids.join(*xids.segments(difference.xid)[:4]))
+    return xids.stream(xids.resource_of(difference.xid))
 
 
 def _ordering_time(past_entity: Entity, type: ResourceType) -> str | None:

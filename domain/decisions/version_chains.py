@@ -15,7 +15,7 @@ def still_known(version_chains: VersionChains, event: EntityEvent) -> VersionCha
     """Those that an event leaves as they were: a Version that is added, changed or removed may break a chain."""
     if not version_chains:
         return version_chains
-    resource = xids.join(*xids.segments(event.stream)[:4])
+    resource = xids.resource_of(event.stream)
     if resource not in version_chains or (event.stream == resource and not isinstance(event, EntityDeleted)):
         return version_chains
     return {key: ids for key, ids in version_chains.items() if key != resource}

@@ -239,7 +239,7 @@ def _write_version_collection(changes: ChangeSet, command: WriteTree, options: W
 
 
 def _write_version_tree(changes: ChangeSet, command: WriteTree, options: WriteOptions) -> None:
-    xid, versionid = command.xid.split("/versions/")
+    xid, versionid = xids.resource_of(command.xid), xids.entity_id(command.xid)
     _check_parents(xid)
     check_writable(changes, xid, command.ignore)
     resource = changes.resource(xid)

@@ -55,7 +55,7 @@ class LinkScope:
             return False
         if group in self.groups or (self.group_filter is not None and self.group_filter(group)):
             return True
-        resource = xids.stream(xids.join(*xids.segments(xid)[:4]))
+        resource = xids.stream(xids.resource_of(xid))
         return resource in self.resources or (resource == group and self.reaches_into(group))
 
     def reaches_into(self, group: str) -> bool:

@@ -71,6 +71,11 @@ def parent(xid: str) -> str | None:
     return xid.rsplit("/", 2)[0] or REGISTRY if xid != REGISTRY else None
 
 
+def resource_of(xid: str) -> str:
+    """The Resource that is or contains an entity below Groups; the entity itself if it is a Group."""
+    return join(*segments(xid)[:4])
+
+
 def owners(xid: str) -> list[str]:
     """The entities above an entity or a collection, without the registry, from the top."""
     parts = segments(xid)

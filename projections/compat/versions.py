@@ -103,7 +103,7 @@ class CompatVersions:
                 publication, retained_row = published
                 row = retained_row or self._view.entity(publication.xid)
                 if row is not None:
-                    return self._compat_version(row.xid.rpartition("/versions/")[0], row, retained_row is not None)
+                    return self._compat_version(xids.resource_of(row.xid), row, retained_row is not None)
         location = locate_version(family, uri, bases)
         if location is not None:
             return self._version_at(family, location)

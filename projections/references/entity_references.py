@@ -93,7 +93,7 @@ class EntityReferences:
     def _references_by_name(self, row: EntityRow) -> Iterator[Reference]:
         """The references that are values of attributes."""
         attributes: dict[str, Any] = loads_trusted(row.attributes)
-        source = xids.join(*xids.segments(row.xid)[:4]) if is_default_version(row) else row.xid
+        source = xids.resource_of(row.xid) if is_default_version(row) else row.xid
         for path, uri in reference_values(self._model, row.type, attributes):
             # A path of one segment names a collection, or what belongs to the registry as a whole.
             if not uri.startswith("/") or uri.startswith("//"):

@@ -51,7 +51,7 @@ class SchemaReferences:
 
     def _versions_at(self, xid: str, below: bool) -> list[SchemaVersion]:
         """The versions at or below an entity; those that a Resource shows through an xref as its own."""
-        resource = xids.join(*xids.segments(xid)[:4])
+        resource = xids.resource_of(xid)
         if len(xids.segments(xid)) >= 4 and self._registry.xref(resource) is not None:
             row = self._view.entity(resource)
             name = subject_name(resource, facts_of(loads_trusted(row.private))) if row else ""
@@ -81,7 +81,7 @@ class SchemaReferences:
     def _source(self, row: EntityRow) -> str:
         """The Resource for its default Version, else the Version."""
         is_default = row.type == _VERSION_TYPE and loads_trusted(row.attributes).get("isdefault") is True
-        return xids.join(*xids.segments(row.xid)[:4]) if is_default else row.xid
+        return xids.resource_of(row.xid) if is_default else row.xid
 
     def _find(self, xid: str) -> EntityMembers | None:
         row = self._view.entity(xid)

@@ -17,7 +17,7 @@ from annals.api.compat.confluent.request_params import (
     schema_request,
 )
 from annals.api.compat.confluent.responses import json_response, status_error, text_response
-from annals.api.compat.confluent.view import ConfluentView, one_version
+from annals.api.compat.confluent.view import ConfluentView, latest_extras, one_version
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.confluent.checks import SchemaDocument
@@ -216,7 +216,9 @@ def check_compatibility(read: ConfluentRead) -> Response:
             raise version_not_found(number)
         compared = [version] if version is not None else []
     else:
-        compared = compared_versions(versions, level, config, schema.metadata)
+        compared = compared_versions(
+            versions, level, config, schema.inheriting(latest_extras(versions), config).metadata
+        )
     try:
         messages = _incompatibilities(read, subject, schema, compared, level, config)
     except SchemaRegistryError as error:
@@ -232,9 +234,10 @@ def read_config(read: ConfluentRead) -> Response:
     config: Mapping[str, Any] = settings(scope).config
     if not scope.is_context and not config and not read.params.flag("defaultToGlobal"):
         raise no_subject_config(scope.qualified)
-    if scope.is_context or read.params.flag("defaultToGlobal") or LEVEL not in config:
-        config = effective_config(scope, settings, read.view.default_level)
-    return read.json({LEVEL: config[LEVEL], **config})
+    in_scope = effective_config(scope, settings, read.view.default_level)
+    if scope.is_context or read.params.flag("defaultToGlobal"):
+        config = in_scope
+    return read.json({LEVEL: in_scope[LEVEL], **config})
 
 
 def read_mode(read: ConfluentRead) -> Response:
@@ -313,7 +316,7 @@ def _incompatibilities(
     view.content(schema, group, normalizes=False)  # an invalid schema is compatible with nothing
     sent = schema.text.encode()
     references = view.registry.references(group)
-    numbered = references.numbered(schema.references, only_live=False)
+    numbered = references.numbered(schema.references, only_live="version" not in read.parts)  # as registering it
     new = SchemaDocument(schema.type, digest(sent) or "", references.documents(numbered))
     for version in compared:
         comparisons = comparisons_of(

@@ -127,11 +127,15 @@ def parse_id(text: str) -> int:
 
 def _id(body: Mapping[str, Any]) -> int | None:
     id = _member(body, "id", int)
+    if id is not None and id > MAX_ID:
+        raise SchemaRegistryError(422, f'The member "id" is more than {MAX_ID}')
     return id if id is not None and id >= 0 else None
 
 
 def _version(body: Mapping[str, Any]) -> int | None:
     version = _member(body, "version", int)
+    if version is not None and version > MAX_NUMBER:
+        raise invalid_version(str(version))
     return max(version, LATEST_OR_NEXT) if version else None
 
 
@@ -139,7 +143,7 @@ def _reference(value: Any) -> NamedReference:
     if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("name", "subject")):
         raise invalid_schema("A reference needs a name, a subject and a version")
     version = value.get("version")
-    if not isinstance(version, int) or isinstance(version, bool):
+    if not isinstance(version, int) or isinstance(version, bool) or version > MAX_NUMBER:
         raise invalid_schema(f'The reference "{value["name"]}" needs a version')
     return NamedReference(value["name"], value["subject"], version)
 

@@ -323,8 +323,8 @@ def find_route(raw_path: str) -> FoundRoute:
     context: str | None = None
     if segments[:1] == ["contexts"] and len(segments) > 1:
         context = context_of_path(segments[1])
-        segments = segments if len(segments) == 2 else segments[2:]
-        is_below = len(segments) != 2 or segments[0] != "contexts"
+        is_below = len(segments) > 2
+        segments = segments[2:] if is_below else segments
     else:
         is_below = False
     for route, pattern in _SEGMENTS:

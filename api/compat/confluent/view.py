@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
@@ -22,7 +22,6 @@ from annals.domain.confluent.checks import (
 )
 from annals.domain.confluent.commands import SchemaRequest
 from annals.domain.confluent.facts import CONTENT_MEMBERS, Facts, facts_of, subject_name
-from annals.domain.confluent.metadata_rules import merged_metadata, merged_rule_set
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_types import AVRO, PROTOBUF, common_format
 from annals.domain.confluent.schema_versions import SchemaVersion
@@ -195,18 +194,8 @@ class ConfluentView:
         config = effective_config(subject, self.registry.settings, self.default_level)
         is_import = effective_mode(subject, self.registry.settings) == IMPORT
         normalizes = normalize or (bool(config.get("normalize")) and not is_import)
-        live = [version for version in versions if version.is_live]
-        latest = live[-1].extras if live else {}
-        inheriting = replace(
-            schema,
-            metadata=merged_metadata(
-                schema.metadata or latest.get("metadata"), config.get("defaultMetadata"), config.get("overrideMetadata")
-            ),
-            rule_set=merged_rule_set(
-                schema.rule_set or latest.get("ruleSet"), config.get("defaultRuleSet"), config.get("overrideRuleSet")
-            ),
-        )
-        schemas = [schema] if inheriting == schema else [schema, inheriting]
+        complete = schema.inheriting(latest_extras(versions), config)
+        schemas = [schema] if complete == schema else [schema, complete]
         return [self.content(one, group, normalizes=normalizes) for one in schemas]
 
     def matching(
@@ -253,7 +242,19 @@ class ConfluentView:
     def group_for(self, context: str) -> str | None:
         """The id of a context's Group, which may be new; None where no id is left for it."""
         found = self.context_ids.group_of(context, self._find)
+        if found is not None and not found[1]:
+            found = self.context_ids.group_of(context, self._find_in_any_case)
         return found[0] if found is not None else None
+
+    def _find_in_any_case(self, group_xid: str) -> EntityMembers | None:
+        """The Group at an xid, or another one whose id differs in letter case only (CSR-308)."""
+        is_taken = xids.entity_id(group_xid).lower() in self._group_ids
+        return self._find(group_xid) or (EntityMembers({}, {}, is_exact=False) if is_taken else None)
+
+    @cached_property
+    def _group_ids(self) -> set[str]:
+        """The ids of all Groups in lower case."""
+        return {id.lower() for id, _ in self.read_model.private_members(xids.join(GROUPS))}
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -393,3 +394,9 @@ def one_version(versions: Sequence[SchemaVersion], number: int, *, with_deleted:
         return live[-1] if live else None
     candidates = versions if with_deleted else live
     return next((version for version in reversed(candidates) if version.number == number), None)
+
+
+def latest_extras(versions: Sequence[SchemaVersion]) -> Mapping[str, Any]:
+    """The extras of the latest live version; empty if there is none."""
+    latest = one_version(versions, 0, with_deleted=False)
+    return latest.extras if latest is not None else {}

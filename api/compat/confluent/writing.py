@@ -370,7 +370,7 @@ def _settings(
     scope = read.scope
     return WriteSettings(
         xids.REGISTRY if is_of_registry(scope) or scope.context == ".__GLOBAL" else group_xid_of(read, scope),
-        Subject(".__GLOBAL", "") if scope.context == ".__GLOBAL" else scope,
+        scope,
         kind,
         read.view.context_ids,
         values,

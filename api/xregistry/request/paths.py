@@ -87,9 +87,7 @@ class RequestTarget:
     @property
     def row_xid(self) -> str:
         """The xid of the entity whose row has the requested data. A meta is part of its Resource's row."""
-        return _OWNER_XIDS.get(self.kind) or (
-            xids.join(*xids.segments(self.xid)[:4]) if self.kind is PathKind.META else self.xid
-        )
+        return _OWNER_XIDS.get(self.kind) or (xids.resource_of(self.xid) if self.kind is PathKind.META else self.xid)
 
     def version(self, xid: str) -> RequestTarget:
         """The target for one Version of this Resource, in the same form."""

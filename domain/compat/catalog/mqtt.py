@@ -16,13 +16,13 @@ from annals.domain.compat.catalog.value_mapping import (
     as_scalar,
     as_template,
     as_text,
-    fits_in_header,
     has_plain_placeholders,
     section_leftovers,
 )
 from annals.domain.messaging.findings import names
 from annals.domain.messaging.findings.topics import is_topic
 from annals.domain.messaging.findings.unchecked_values import as_mapping, as_sequence
+from annals.domain.model.validation.values import fits_in_header
 from annals.domain.values.json_text import Json
 
 DATASCHEMA: Final = ("payload", "dataschema")

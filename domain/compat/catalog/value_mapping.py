@@ -16,7 +16,7 @@ from annals.domain.compat.catalog.metaschema import Sections, has_braces, is_int
 from annals.domain.messaging import templates
 from annals.domain.messaging.findings.unchecked_values import as_mapping, parse_media_type
 from annals.domain.model.validation import rfc3339, uris
-from annals.domain.model.validation.values import MAX_HEADER_BYTES
+from annals.domain.model.validation.values import fits_in_header
 from annals.domain.values.json_text import InvalidJson, Json, loads, number_text
 
 
@@ -112,11 +112,6 @@ def as_scalar(value: Json) -> bool | int | None:
     if isinstance(value, bool):
         return value
     return int(value) if is_integer(value) and abs(value) < _SAFE_INTEGER_LIMIT else None
-
-
-def fits_in_header(name: str, text: str) -> bool:
-    """Whether a scalar attribute is small enough for an HTTP header (ENT-13)."""
-    return len(name.encode()) + len(text.encode()) <= MAX_HEADER_BYTES
 
 
 def add_leftover(leftovers: Sections, section: str, member: str, value: Json) -> None:

@@ -203,7 +203,7 @@ class ChangeSet:
 
     def is_version_deleted(self, version: str) -> bool:
         """Whether this change removes a Version, including one that only the legacy APIs still show."""
-        resource = xids.join(*xids.segments(version)[:4])
+        resource = xids.resource_of(version)
         draft = self.resources.get(xids.stream(resource))
         version_draft = draft.versions.get(xids.entity_id(version).lower()) if draft else None
         return (

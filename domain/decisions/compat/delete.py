@@ -30,7 +30,7 @@ def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
     if number is None:
         delete_entities(changes, command)
         return
-    xid = xids.join(*xids.segments(command.xid)[:4])
+    xid = xids.resource_of(command.xid)
     resource = changes.existing_resource(xid)
     check_writable(changes, xid, command.ignore)
     check_no_xref(resource)

@@ -12,14 +12,13 @@ from typing import Any, Final
 from annals.domain.compat import formats, uris
 from annals.domain.compat.catalog import attributes as catalog
 from annals.domain.compat.catalog import documents, groups
-from annals.domain.compat.catalog.value_mapping import fits_in_header
 from annals.domain.compat.document_attributes import DocumentAttributes, request_names
 from annals.domain.compat.errors import invalid_definition
 from annals.domain.compat.ids import decode_segment, to_legacy_id
 from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
 from annals.domain.compat.request_extras import LegacyWrite
 from annals.domain.decisions.commands import WriteMethod, WriteTree
-from annals.domain.model.validation.values import MAX_HEADER_BYTES
+from annals.domain.model.validation.values import MAX_HEADER_BYTES, fits_in_header
 from annals.domain.values import xid as xids
 
 #: Members of a Group's body that the server sets; their values in a request are ignored.

@@ -106,7 +106,7 @@ def _version_of_publication(changes: ChangeSet, publication: Publication) -> Pub
         if publication.is_retained
         else changes.existing_entity(publication.xid)
     )
-    return PublishedVersion(publication.xid.split("/versions/")[0], publication.number, image)
+    return PublishedVersion(xids.resource_of(publication.xid), publication.number, image)
 
 
 def _version_at(changes: ChangeSet, facade: LegacyWrite, location: VersionLocation) -> PublishedVersion | None:

@@ -138,7 +138,7 @@ def forget_versions(changes: ChangeSet, targets: Sequence[SchemaVersion]) -> Non
 
 def _live_draft(changes: ChangeSet, xid: str) -> VersionDraft | None:
     """The draft of a Version; None if it neither exists nor is created by this change."""
-    resource_xid, id = xids.join(*xids.segments(xid)[:4]), xids.entity_id(xid)
+    resource_xid, id = xids.resource_of(xid), xids.entity_id(xid)
     loaded = changes.resources.get(xids.stream(resource_xid))
     if loaded is not None and id.lower() in loaded.versions:
         return loaded.versions[id.lower()]

@@ -26,12 +26,10 @@ from annals.domain.confluent.errors import (
     invalid_subject,
     not_permitted,
 )
-from annals.domain.confluent.facts import with_facts
+from annals.domain.confluent.facts import MAX_NUMBER, with_facts
 from annals.domain.confluent.messages import closing_messages, difference_messages
 from annals.domain.confluent.metadata_rules import (
     check_rule_set,
-    merged_metadata,
-    merged_rule_set,
     version_in,
     with_version,
 )
@@ -76,6 +74,7 @@ def register_schema(changes: ChangeSet, command: RegisterSchema) -> None:
         registration.check_mode()
         registration.check_schema()
         registration.check_compatibility()
+        registration.check_id()
         registration.check_number()
         registration.write()
     else:
@@ -143,6 +142,11 @@ class _Registration:
         if messages:
             raise incompatible(self._command.subject.qualified, messages)
 
+    def check_id(self) -> None:
+        """Checks that a given id has no other content (CSR-407)."""
+        if self._mode == FORWARD and self._schema.id is not None:  # an import is checked before
+            self._check_id(self._schema.id, self._candidates[-1].content.identity.key)
+
     def check_number(self) -> None:
         """Checks that a given number is the next one (CSR-512)."""
         version, next_number = self._schema.version, self._next_number()
@@ -167,7 +171,8 @@ class _Registration:
         )
         format = set_common_format(changes, resource, (self._schema.type, candidate.content.declared_format))
         add_schema_version(changes, resource, command.subject, format, new)
-        forget_versions(changes, self._repeated_versions(candidate, new))
+        replaced = [one for one in self._versions if not one.is_live and one.number == new.number]
+        forget_versions(changes, [*self._repeated_versions(candidate, new), *replaced])
         changes.number = new.number
 
     # --- contents ----------------------------------------------------------------------------------------------------
@@ -234,30 +239,25 @@ class _Registration:
         """The request with metadata and rules of the latest version, and with those that the config adds (CSR-505)."""
         if self._mode == IMPORT:
             return schema
-        latest = self._live[-1].extras if self._live else {}
-        metadata = schema.metadata or latest.get("metadata")
-        rule_set = schema.rule_set or latest.get("ruleSet")
-        config = self._config
-        return replace(
-            schema,
-            metadata=merged_metadata(metadata, config.get("defaultMetadata"), config.get("overrideMetadata")),
-            rule_set=merged_rule_set(rule_set, config.get("defaultRuleSet"), config.get("overrideRuleSet")),
-        )
+        return schema.inheriting(self._live[-1].extras if self._live else {}, self._config)
 
     def _known_import(self, candidate: Candidate) -> SchemaVersion | None:
         """The version that an import repeats. Raises: SchemaRegistryError for an id or number of another content."""
         schema, key = self._schema, candidate.content.identity.key
         if schema.id is None:
             return next((version for version in reversed(self._live) if version.key == key), None)
-        holders = [row for row in self._changes.world.schemas.by_id(schema.id) if row.group == self._group]
-        if any(row.key != key for row in holders):
-            raise not_permitted(f"Overwrite new schema with id {schema.id} is not permitted.")
+        self._check_id(schema.id, key)
         for version in self._live:
             if schema.version is not None and version.number == schema.version and version.key != key:
                 raise not_permitted(f"Overwrite of version {version.number} with another schema is not permitted.")
             if version.key == key and version.id == schema.id and schema.version in (None, version.number):
                 return version
         return None
+
+    def _check_id(self, id: int, key: str) -> None:
+        holders = [row for row in self._changes.world.schemas.by_id(id) if row.group == self._group]
+        if any(row.key != key for row in holders):
+            raise not_permitted(f"Overwrite new schema with id {id} is not permitted.")
 
     # --- compatibility -----------------------------------------------------------------------------------------------
 
@@ -267,7 +267,10 @@ class _Registration:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def _next_number(self) -> int:
-        return 1 + max((version.number for version in self._versions), default=0)
+        number = 1 + max((version.number for version in self._versions), default=0)
+        if number > MAX_NUMBER:
+            raise SchemaRegistryError(50001, "Error in the backend data store: all version numbers are in use")
+        return number
 
 
 def refused_schema(result: CheckResult) -> SchemaRegistryError:

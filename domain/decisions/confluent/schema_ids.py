@@ -64,7 +64,7 @@ def load_schemas_without_ids(changes: ChangeSet) -> None:
         return
     changes.assigns_missing_ids = True
     missing = {
-        xids.join(*xids.segments(entity.xid)[:4])
+        xids.resource_of(entity.xid)
         for entity in changes.world.entities_of_type(VERSIONS_TYPE)
         if "id" not in facts_of(entity.private)
     }

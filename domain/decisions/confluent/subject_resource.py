@@ -21,6 +21,7 @@ from annals.domain.decisions.confluent.subject_settings import take_over_setting
 from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.decisions.write_resource import WriteOptions, write_version
 from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.model.validation.values import fits_in_header
 from annals.domain.values import xid as xids
 
 
@@ -85,7 +86,7 @@ def add_schema_version(
 ) -> VersionDraft:
     """Adds a Version. format: that of all Versions, as `set_common_format` returns it."""
     tree: dict[str, Any] = {"format": format, "contenttype": CONTENT_TYPES[new.type]}
-    if xids.entity_id(resource.xid) != subject.name:
+    if xids.entity_id(resource.xid) != subject.name and fits_in_header("name", subject.name):
         tree["name"] = subject.name
     if new.createdat is not None:
         tree["createdat"] = new.createdat

@@ -30,7 +30,7 @@ def write_settings(changes: ChangeSet, command: WriteSettings) -> None:
     """Applies one WriteSettings to a change. Raises: SchemaRegistryError; any Problem of a write."""
     registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
     scope = command.subject
-    if scope.name and not Subject(scope.context if scope.context != GLOBAL_CONTEXT else ".", scope.name).is_registrable:
+    if scope.name and not scope.is_registrable:
         raise invalid_subject(scope.qualified)
     current = registry.settings(scope)
     if command.kind is SettingKind.CONFIG and effective_mode(scope, registry.settings) in READONLY_MODES:
@@ -41,7 +41,7 @@ def write_settings(changes: ChangeSet, command: WriteSettings) -> None:
         settings = settings._replace(config={}) if is_emptied and scope.name else settings
     if settings != current:
         store_settings(changes, registry, command, settings)
-    if command.recursive and scope.is_context:
+    if command.kind is SettingKind.MODE and command.deletes and command.recursive and scope.is_context:
         _clear_modes(changes, registry, scope)
 
 
@@ -50,7 +50,7 @@ def _changed_settings(command: WriteSettings, current: ScopeSettings) -> ScopeSe
         if command.deletes and not current.config and command.subject.name:
             raise subject_not_found(command.subject.qualified)
         return current._replace(config={} if command.deletes else changed_config(current.config, command.values))
-    if command.deletes and current.mode is None and command.subject.name and not command.recursive:
+    if command.deletes and current.mode is None and command.subject.name:
         raise subject_not_found(command.subject.qualified)
     mode = None if command.deletes else parse_mode(command.values.get("mode"), command.subject)
     return current._replace(mode=mode)

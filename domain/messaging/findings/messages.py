@@ -17,6 +17,7 @@ from annals.domain.messaging.findings.unchecked_values import (
     as_mapping,
     as_text,
 )
+from annals.domain.values import xid as xids
 
 _BASE: Final = "basemessageuri"
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_]+\Z")
@@ -103,5 +104,5 @@ def _type_of(attributes: Mapping[str, Any]) -> Any:
 def _version_of(xid: str, attributes: Mapping[str, Any]) -> str:
     """The Version that a reference means, under the name of the Resource that has it."""
     xref = as_text(as_mapping(attributes.get("meta")).get("xref"))
-    resource, _, version = xid.partition("/versions/")
-    return f"{xref or resource}/versions/{version or attributes.get('versionid')}"
+    version = xids.entity_id(xid) if len(xids.segments(xid)) == 6 else attributes.get("versionid")
+    return f"{xref or xids.resource_of(xid)}/versions/{version}"

@@ -59,6 +59,11 @@ def enum_check(type_name: str, values: Sequence[Any], ignore_case: bool = False)
     return check
 
 
+def fits_in_header(name: str, text: str) -> bool:
+    """Whether a scalar attribute is small enough for an HTTP header (ENT-13)."""
+    return len(name.encode()) + len(text.encode()) <= MAX_HEADER_BYTES
+
+
 def size_check(name: str) -> ValueCheck:
     """The check that an attribute fits in a header (ENT-13)."""
     max_bytes = MAX_HEADER_BYTES - len(name.encode())

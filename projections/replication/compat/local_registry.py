@@ -196,4 +196,4 @@ def _comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def definition_of(xid: str) -> str:
     """The xid of a Version's Resource."""
-    return xids.join(*xids.segments(xid)[:4])
+    return xids.resource_of(xid)

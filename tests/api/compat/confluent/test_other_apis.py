@@ -334,3 +334,12 @@ def test_another_group_is_the_default_context(store_url: str) -> None:
         assert api.done("POST", f"{BASE}/subjects/:.default:q/versions", qualified).json()["id"] == 4
         assert found(api, "/contexts") == [".", ".default"]
         assert found(api, "/subjects") == [":.default:q", ":.default:r", "r", "u"]
+
+
+def test_the_longest_names(api: Api) -> None:
+    # CSR-311: a name of 4096 characters, which is too long for the attribute `name` of its Version
+    for name in ("n" * 4096, "n" * 4095 + "~"):
+        path = f"/subjects/{name}/versions"
+        api.done("POST", f"{BASE}{path}", {"schema": RECORD})
+        assert found(api, path) == [1]
+    assert found(api, "/subjects") == ["n" * 4096, "n" * 4095 + "~"]
