@@ -103,7 +103,7 @@ class _SchemaNodeComparison:
 
     def __init__(self, compatible_changes: frozenset[str]) -> None:
         self.compatible_changes = compatible_changes
-        self._running: set[tuple[tuple[int, str], tuple[int, str]]] = set()
+        self._running: set[tuple[tuple[int, str, str], tuple[int, str, str]]] = set()
 
     def is_compatible(self, changes: list[_Change]) -> bool:
         return all(type in self.compatible_changes for type, _ in changes)
@@ -204,7 +204,8 @@ class _SchemaNodeComparison:
     def arrays(self, older: JsonNode, newer: JsonNode, path: str) -> Iterator[_Change]:
         yield from self.compare(_all_items(older), _all_items(newer), f"{path}/items")
         yield from self._positional_items(older, newer, path)
-        yield from self._openness(older, newer, "additionalItems", "ADDITIONAL_ITEMS", path)
+        keywords = _further_items(older), _further_items(newer)
+        yield from self._openness(older, newer, keywords, "ADDITIONAL_ITEMS", path)
         yield from self._unevaluated(older, newer, "unevaluatedItems", "UNEVALUATED_ITEMS", path)
         yield from _bounds(older, newer, path, _COUNTS)
         if bool(older.get("uniqueItems")) != bool(newer.get("uniqueItems")):
@@ -216,7 +217,7 @@ class _SchemaNodeComparison:
         for name in before:
             if name in after and (name in required_before) != (name in required_after):
                 change = "REMOVED" if name in required_before else "ADDED"
-                with_default = "_WITH_DEFAULT" if change == "ADDED" and _has_default(after[name]) else ""
+                with_default = "_WITH_DEFAULT" if change == "ADDED" and after[name].has_default else ""
                 yield f"REQUIRED_ATTRIBUTE{with_default}_{change}", f"{path}/required/{name}"
         for name in dict.fromkeys((*before, *after)):
             place = f"{path}/properties/{name}"
@@ -227,7 +228,8 @@ class _SchemaNodeComparison:
             else:
                 yield from self.compare(before[name], after[name], place)
         yield from self._dependencies(older, newer, f"{path}/dependencies")
-        yield from self._openness(older, newer, "additionalProperties", "ADDITIONAL_PROPERTIES", path)
+        keywords = "additionalProperties", "additionalProperties"
+        yield from self._openness(older, newer, keywords, "ADDITIONAL_PROPERTIES", path)
         yield from self._unevaluated(older, newer, "unevaluatedProperties", "UNEVALUATED_PROPERTIES", path)
         yield from _bounds(older, newer, path, _SIZES)
 
@@ -251,7 +253,7 @@ class _SchemaNodeComparison:
     ) -> Iterator[_Change]:
         requirement = "OPTIONAL_PROPERTY"
         if is_required:
-            requirement = "REQUIRED_PROPERTY_WITH_DEFAULT" if _has_default(after) else "REQUIRED_PROPERTY"
+            requirement = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default else "REQUIRED_PROPERTY"
         if _is_open(older, "additionalProperties", "unevaluatedProperties"):
             is_empty = after.kind in ("empty", "true")
             yield f"{'PROPERTY_WITH_EMPTY_SCHEMA' if is_empty else requirement}_ADDED_TO_OPEN_CONTENT_MODEL", path
@@ -278,10 +280,11 @@ class _SchemaNodeComparison:
     def _changed_item(self, item: JsonNode, other: JsonNode, path: str, *, is_added: bool) -> Iterator[_Change]:
         """The changes for an item of one array schema that the other one, `other`, does not list."""
         verb, preposition = ("ADDED", "TO") if is_added else ("REMOVED", "FROM")
-        if _is_open(other, "additionalItems", "unevaluatedItems"):
+        further = _further_items(other)
+        if _is_open(other, further, "unevaluatedItems"):
             is_empty = is_added and item.kind in ("empty", "true")
             yield f"ITEM{'_WITH_EMPTY_SCHEMA' if is_empty else ''}_{verb}_{preposition}_OPEN_CONTENT_MODEL", path
-        elif (covering := other.child(other.get("additionalItems"))) is not None and covering.kind != "false":
+        elif (covering := other.child(other.get(further))) is not None and covering.kind != "false":
             changes = self.compare(covering, item, path) if is_added else self.compare(item, covering, path)
             is_covered = "IS" if self.is_compatible(changes) else "NOT"
             yield from changes
@@ -290,10 +293,13 @@ class _SchemaNodeComparison:
             is_false = not is_added and item.kind == "false"
             yield f"ITEM{'_WITH_FALSE' if is_false else ''}_{verb}_{preposition}_CLOSED_CONTENT_MODEL", path
 
-    def _openness(self, older: JsonNode, newer: JsonNode, keyword: str, prefix: str, path: str) -> Iterator[_Change]:
-        before, after = older.get(keyword), newer.get(keyword)
+    def _openness(
+        self, older: JsonNode, newer: JsonNode, keywords: tuple[str, str], prefix: str, path: str
+    ) -> Iterator[_Change]:
+        """The changes of what schemas accept besides what they list. keywords: the one of each."""
+        before, after = older.get(keywords[0]), newer.get(keywords[1])
         permits_before, permits_after = before is not False, after is not False
-        place = f"{path}/{keyword}"
+        place = f"{path}/{keywords[1]}"
         if permits_before != permits_after:
             yield f"{prefix}_{'ADDED' if permits_after else 'REMOVED'}", place
             return
@@ -419,8 +425,13 @@ def _item_list(node: JsonNode) -> list[JsonNode]:
     return [child for item in items if (child := node.child(item)) is not None] if isinstance(items, list) else []
 
 
+def _further_items(node: JsonNode) -> str:
+    """The keyword for items after the listed ones; 2020-12 lists items in `prefixItems`."""
+    return "additionalItems" if node.get("prefixItems") is None else "items"
+
+
 def _all_items(node: JsonNode) -> JsonNode | None:
-    return node.child(node.get("items"))
+    return node.child(node.get("items")) if node.get("prefixItems") is None else None
 
 
 def _dependency_lists(node: JsonNode) -> dict[str, frozenset[str]]:
@@ -430,10 +441,6 @@ def _dependency_lists(node: JsonNode) -> dict[str, frozenset[str]]:
 
 def _dependency_schemas(node: JsonNode) -> dict[str, JsonNode]:
     return {**node.children("dependencies"), **node.children("dependentSchemas")}
-
-
-def _has_default(node: JsonNode) -> bool:
-    return isinstance(node.schema, dict) and "default" in node.schema
 
 
 def _are_bytes(older: JsonNode, newer: JsonNode) -> bool:

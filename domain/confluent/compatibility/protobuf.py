@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet, FieldDescriptorProto, FileDescriptorProto
 
 from annals.domain.confluent.compatibility.difference import Difference
 
@@ -124,10 +124,10 @@ class _DocumentComparison:
                 oneof = _oneof(older, before)
                 if oneof and (oneof in newer_oneofs or oneof in survivors):
                     yield _difference("ONEOF_FIELD_REMOVED", f"{path}/{oneof}/{number}", before.name)
-                elif not oneof and before.label == before.LABEL_REQUIRED:
+                elif not oneof and _is_required(before):
                     yield _difference("REQUIRED_FIELD_REMOVED", place, before.name)
             elif before is None and after is not None:
-                if after.label == after.LABEL_REQUIRED:
+                if _is_required(after):
                     yield _difference("REQUIRED_FIELD_ADDED", place, after.name)
             elif before is not None and after is not None:
                 yield from self._compare_field(before, after, place)
@@ -202,8 +202,16 @@ def _oneof(message: DescriptorProto, field: FieldDescriptorProto) -> str:
     return message.oneof_decl[field.oneof_index].name if is_member else ""
 
 
+def _is_required(field: FieldDescriptorProto) -> bool:
+    """In editions, the label says nothing and the feature is set at the field itself; the compiler permits no other."""
+    presence = field.options.features.field_presence
+    return bool(field.label == field.LABEL_REQUIRED or presence == FeatureSet.LEGACY_REQUIRED)
+
+
 def _written_label(file: FileDescriptorProto, field: FieldDescriptorProto) -> str | None:
     """The label that a text has; a text of proto3 leaves it out for fields without presence."""
+    if _is_required(field):
+        return "required"
     is_written = field.label != field.LABEL_OPTIONAL or file.syntax in ("", "proto2") or field.proto3_optional
     return _TYPE.Label.Name(field.label).removeprefix("LABEL_").lower() if is_written else None
 

@@ -1,20 +1,20 @@
 """Avro texts: the canonical text is that of Avro's Java library, on which Confluent's registry builds.
 
 A reference is a named type of another text. Where it is used first, its definition is put in; the result is a document
-that the registry's own format module reads.
+that the registry's own format module reads, unless it names a type without a namespace within one.
 Rules CSR-415, CSR-416, CSR-420, CSR-509, CSR-510.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from annals.domain.confluent.compatibility.avro import avro_differences
 from annals.domain.confluent.compatibility.difference import Difference
 from annals.domain.formats import avro
-from annals.domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema
+from annals.domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema, AvroType
 from annals.domain.formats.contract import InvalidDocument
 from annals.domain.formats.json_document import load_json
 from annals.domain.values.json_text import dumps
@@ -26,34 +26,42 @@ _SCHEMA_MEMBERS: Final = frozenset(
 )
 _FIELD_MEMBERS: Final = frozenset(("name", "type", "doc", "default", "order", "aliases"))
 _NAMED_KINDS: Final = frozenset(("record", "error", "enum", "fixed"))
+#: The namespace of referenced types that have none, while the parser reads a text that uses them within one.
+_STAND_IN: Final = "annals_no_namespace"
 
 
 @dataclass(frozen=True, slots=True)
 class AvroText:
-    """A parsed text. document: as it is. resolved: with the definitions of references. schema: the resolved one."""
+    """A parsed text. document: as it is. resolved: with the definitions of references. schema: the resolved one.
+
+    referenced: the full names of the types that references define.
+    """
 
     document: Any
     resolved: Any
     schema: AvroSchema
+    referenced: frozenset[str] = frozenset()
 
 
 def parse(text: bytes, references: Mapping[str, bytes]) -> AvroText:
     """See `SchemaTexts`."""
     document = load_json(text)
     try:
-        resolved = _inline_references(document, references) if references else document
-        source = dumps(resolved) if references else text
-        return AvroText(document, resolved, avro.parse(source, FORMAT))
+        if not references:
+            return AvroText(document, document, avro.parse(text, FORMAT))
+        definitions = _referenced_definitions(references)
+        resolved, schema = _inline_references(document, definitions)
+        return AvroText(document, resolved, schema, frozenset(definitions))
     except RecursionError:
         raise InvalidDocument("the document is nested too deeply") from None
 
 
 def canonical_text(parsed: AvroText) -> str:
-    return dumps(_AvroPrinter(is_normal=False).schema(parsed.document, "")).decode()
+    return dumps(_AvroPrinter(parsed, is_normal=False).schema(parsed.document, "")).decode()
 
 
 def normalized_text(parsed: AvroText) -> str:
-    return dumps(_AvroPrinter(is_normal=True).schema(parsed.document, "")).decode()
+    return dumps(_AvroPrinter(parsed, is_normal=True).schema(parsed.document, "")).decode()
 
 
 def stored_text(parsed: AvroText, sent: str) -> str:
@@ -61,7 +69,7 @@ def stored_text(parsed: AvroText, sent: str) -> str:
 
 
 def resolved(parsed: AvroText) -> AvroText:
-    return AvroText(parsed.resolved, parsed.resolved, parsed.schema)
+    return AvroText(parsed.resolved, parsed.resolved, parsed.schema, parsed.referenced)
 
 
 def declared_format(parsed: AvroText) -> None:
@@ -85,8 +93,11 @@ class _AvroPrinter:
     is_normal: full names instead of names with a namespace, and custom properties by name.
     """
 
-    def __init__(self, is_normal: bool) -> None:
+    def __init__(self, parsed: AvroText, is_normal: bool) -> None:
         self._is_normal = is_normal
+        self._referenced = parsed.referenced
+        defined = _definitions(parsed.document, "") if parsed.referenced else ()
+        self._names = {*parsed.referenced, *(full_name for full_name, _, _ in defined)}
 
     def schema(self, schema: Any, space: str) -> Any:
         if isinstance(schema, list):
@@ -108,6 +119,8 @@ class _AvroPrinter:
         kind, (name, own_space) = schema["type"], _split_name(schema, space)
         if self._is_normal:
             printed = {"type": kind, "name": f"{own_space}.{name}" if own_space else name}
+            # Otherwise the type would be in the namespace around it.
+            printed |= {"namespace": ""} if space and not own_space else {}
         else:
             printed = {"type": kind, "name": name, **({"namespace": own_space} if own_space != space else {})}
         printed |= {"doc": schema["doc"]} if isinstance(schema.get("doc"), str) else {}
@@ -135,6 +148,8 @@ class _AvroPrinter:
         if name in PRIMITIVE_TYPES:
             return name
         full_name = _qualify(name, space)
+        if name in self._referenced and full_name not in self._names:
+            return name  # a type without a namespace, used within one
         return full_name if self._is_normal else _relative(full_name, space)
 
     def _properties(self, schema: dict[str, Any], others: set[str] | frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -166,12 +181,33 @@ def _relative(full_name: str, space: str) -> str:
 # --- references ------------------------------------------------------------------------------------------------------
 
 
-def _inline_references(document: Any, references: Mapping[str, bytes]) -> Any:
+_Definitions = Mapping[str, tuple[dict[str, Any], str]]
+
+
+def _referenced_definitions(references: Mapping[str, bytes]) -> _Definitions:
+    """The types that references define by full name, each with the namespace around it."""
     definitions: dict[str, tuple[dict[str, Any], str]] = {}
     for text in references.values():
         for full_name, definition, space in _definitions(load_json(text), ""):
             definitions.setdefault(full_name, (definition, space))
-    return _Inliner(definitions).schema(document, "", is_reference=False)
+    return definitions
+
+
+def _inline_references(document: Any, definitions: _Definitions) -> tuple[Any, AvroSchema]:
+    """The document with the definitions in it, and what it declares."""
+    inliner = _Inliner(definitions)
+    resolved = inliner.schema(document, "", is_reference=False)
+    source = dumps(resolved)
+    if not inliner.needs_stand_in:
+        return resolved, avro.parse(source, FORMAT)
+    renamed = _Inliner(definitions, _STAND_IN).schema(document, "", is_reference=False)
+    schema = avro.parse(dumps(renamed), FORMAT)
+    return resolved, AvroSchema(tuple(map(_without_stand_in, schema.types)), schema.root, source)
+
+
+def _without_stand_in(type: AvroType) -> AvroType:
+    name, *aliases = (one.removeprefix(f"{_STAND_IN}.") for one in (type.name, *type.aliases))
+    return replace(type, name=name, aliases=tuple(aliases))
 
 
 def _definitions(schema: Any, space: str) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -198,11 +234,17 @@ def _parts(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 class _Inliner:
-    """Puts the definition of each referenced type where it is used first."""
+    """Puts the definition of each referenced type where it is used first.
 
-    def __init__(self, definitions: Mapping[str, tuple[dict[str, Any], str]]) -> None:
+    stand_in: the namespace for referenced types that have none. needs_stand_in: such a type is used again within a
+    namespace. Avro's Java library finds it there by its name, which by Avro's specification names no type.
+    """
+
+    def __init__(self, definitions: _Definitions, stand_in: str = "") -> None:
         self._definitions = definitions
         self._defined: set[str] = set()
+        self._stand_in = stand_in
+        self.needs_stand_in = False
 
     def schema(self, schema: Any, space: str, is_reference: bool) -> Any:
         """The schema with definitions. is_reference: it is part of a referenced text."""
@@ -220,25 +262,33 @@ class _Inliner:
         return self._with_parts(schema, lambda part: self.schema(part, space, is_reference))
 
     def _use(self, name: str, space: str, is_reference: bool) -> Any:
+        if name in PRIMITIVE_TYPES:
+            return name
         full_name = _qualify(name, space)
-        if name in PRIMITIVE_TYPES or full_name in self._defined:
-            return full_name if is_reference and name not in PRIMITIVE_TYPES else name
-        if full_name not in self._definitions and name in self._definitions:
+        is_known = full_name in self._defined or full_name in self._definitions
+        if not is_known and name in self._definitions:
             full_name = name  # a type without a namespace, used within one
+            self.needs_stand_in |= name in self._defined
+        if full_name in self._defined:
+            return self._name(full_name) if is_reference or full_name in self._definitions else name
         if full_name not in self._definitions:
             return name
         definition, own_space = self._definitions[full_name]
         return self._define(definition, own_space, is_reference=True)
 
+    def _name(self, full_name: str) -> str:
+        is_bare = "." not in full_name and full_name in self._definitions
+        return f"{self._stand_in}.{full_name}" if is_bare and self._stand_in else full_name
+
     def _define(self, schema: dict[str, Any], space: str, is_reference: bool) -> Any:
         name, own_space = _split_name(schema, space)
         full_name = _qualify(name, own_space)
         if is_reference and full_name in self._defined:
-            return full_name
+            return self._name(full_name)
         if not is_reference and full_name in self._definitions:
             raise InvalidDocument(f"{full_name} is defined both here and in a reference")
         self._defined.add(full_name)
-        named = {**schema, "name": name, "namespace": own_space} if is_reference else schema
+        named = {**schema, "name": name, "namespace": own_space or self._stand_in} if is_reference else schema
         return self._with_parts(named, lambda part: self.schema(part, own_space, is_reference))
 
     def _with_parts(self, schema: dict[str, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:

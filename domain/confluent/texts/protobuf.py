@@ -20,6 +20,7 @@ from annals.domain.confluent.compatibility.difference import Difference
 from annals.domain.confluent.compatibility.protobuf import protobuf_differences
 from annals.domain.confluent.texts.protobuf_builtin import builtin_documents
 from annals.domain.confluent.texts.protobuf_normal import normalize_descriptor
+from annals.domain.confluent.texts.protobuf_options import NamedOptionPrinter, UnknownOption
 from annals.domain.confluent.texts.protobuf_printer import print_descriptor
 from annals.domain.formats.contract import DocumentLocation, InvalidDocument
 from annals.domain.formats.protobuf.protoc import compile_text, well_known_imports
@@ -68,7 +69,11 @@ def canonical_text(parsed: ProtobufText) -> str:
 
 
 def normalized_text(parsed: ProtobufText) -> str:
-    return print_descriptor(normalize_descriptor(parsed.descriptor))
+    options = NamedOptionPrinter(parsed.descriptor, tuple(parsed.imports.values()))
+    try:
+        return print_descriptor(normalize_descriptor(parsed.descriptor), options=options)
+    except UnknownOption:
+        return parsed.text  # a text without the option would be another schema
 
 
 def stored_text(parsed: ProtobufText, sent: str) -> str:

@@ -15,6 +15,8 @@ def normalize_descriptor(descriptor: FileDescriptorProto) -> FileDescriptorProto
     normal.dependency.sort()
     normal.public_dependency[:] = [index for index, name in enumerate(normal.dependency) if name in public]
     normal.weak_dependency[:] = [index for index, name in enumerate(normal.dependency) if name in weak]
+    # Releases of the library before edition 2024 do not have the member.
+    getattr(normal, "option_dependency", []).sort()
     for message in normal.message_type:
         _normalize_message(message)
     for enum in normal.enum_type:

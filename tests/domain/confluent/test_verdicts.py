@@ -17,7 +17,8 @@ ROWS = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
 def text_of(row: dict[str, Any], name: str) -> bytes:
     is_protobuf = row["type"] == "PROTOBUF"
-    syntax = f'syntax = "{row.get("syntax", "proto3")}"; ' if is_protobuf else ""
+    release = f'edition = "{row["edition"]}"' if "edition" in row else f'syntax = "{row.get("syntax", "proto3")}"'
+    syntax = f"{release}; " if is_protobuf else ""
     return f"{syntax}{row[name]}".encode()
 
 
