@@ -62,6 +62,11 @@ class SchemaRegistry:
         found = self._context_ids.group_of(context, self._find)
         return found[0] if found is not None and found[1] else None
 
+    def _group_or_former(self, context: str) -> str | None:
+        """The id of a context's Group, also of a deleted one, whose versions schemas may still refer to (CSR-607)."""
+        found = self._context_ids.group_of(context, self._find)
+        return found[0] if found is not None else None
+
     def context(self, group: str) -> str:
         """The context for which an existing Group stands."""
         entity = self._find(group_xid(group))
@@ -137,7 +142,7 @@ class SchemaRegistry:
 
     def references(self, group: str) -> References:
         """Follows references of schemas in a Group."""
-        return References(self.versions_in, group, self.group)
+        return References(self.versions_in, group, self._group_or_former)
 
     def referrers(self, version: SchemaVersion) -> list[SchemaVersion]:
         """The live and soft-deleted versions that refer to a version."""

@@ -336,6 +336,20 @@ def test_another_group_is_the_default_context(store_url: str) -> None:
         assert found(api, "/subjects") == [":.default:q", ":.default:r", "r", "u"]
 
 
+def test_what_refers_to_a_deleted_group_stays_readable(api: Api) -> None:
+    # CSR-508, CSR-607: soft-deleted versions are found by what refers to them, also if their context is gone
+    api.done("POST", f"{BASE}/subjects/:.lab:r/versions", {"schema": RECORD})
+    user = {"schema": USER, "references": [{"name": "R", "subject": ":.lab:r", "version": 1}]}
+    api.done("POST", f"{BASE}/subjects/u/versions", user)
+    api.done("DELETE", "/schemagroups/lab")
+    assert api.done("POST", f"{BASE}/subjects/u", user).json()["version"] == 1
+    assert found(api, "/subjects/u/versions/1?format=resolved")["schema"] == RESOLVED_USER
+    assert api.done("POST", f"{BASE}/subjects/u/versions", {"schema": RESOLVED_USER}).json()["version"] == 1
+    assert api.done("POST", f"{BASE}/subjects/u/versions?force=true", {"schema": RECORD}).json()["version"] == 2
+    refused = api.send("POST", f"{BASE}/subjects/other/versions", user)
+    assert (refused.status_code, refused.json()["error_code"]) == (422, 42201)
+
+
 def test_the_longest_names(api: Api) -> None:
     # CSR-311: a name of 4096 characters, which is too long for the attribute `name` of its Version
     for name in ("n" * 4096, "n" * 4095 + "~"):
