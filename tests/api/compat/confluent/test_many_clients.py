@@ -42,12 +42,14 @@ def register_all(url: str, seed: int) -> list[tuple[str, str, dict[str, Any]]]:
 def test_clients_at_once_get_one_id_for_a_schema(store_url: str, tmp_path: Path) -> None:
     # CSR-516, CSR-407, CSR-408, CSR-409
     with serving(store_url, tmp_path) as served:
-        httpx.put(f"{served.url}{BASE}/config/:.__GLOBAL:", json={"compatibility": "NONE"}).raise_for_status()
+        httpx.put(
+            f"{served.url}{BASE}/config/:.__GLOBAL:", json={"compatibility": "NONE"}, timeout=60
+        ).raise_for_status()
         with ThreadPoolExecutor(CLIENTS) as pool:
             answers = [
                 one for client in pool.map(register_all, [served.url] * CLIENTS, range(CLIENTS)) for one in client
             ]
-        log = httpx.get(f"{served.url}/-/log", headers={"accept": "application/x-ndjson"}).text.splitlines()
+        log = httpx.get(f"{served.url}/-/log", headers={"accept": "application/x-ndjson"}, timeout=60).text.splitlines()
     ids, numbers = defaultdict[str, set[int]](set), defaultdict[tuple[str, str], set[int]](set)
     for subject, schema, answer in answers:
         ids[schema].add(answer["id"])
