@@ -52,7 +52,7 @@ from annals.domain.decisions.confluent.delete import delete_context, delete_sche
 from annals.domain.decisions.confluent.import_subject import delete_imported_versions, import_subject
 from annals.domain.decisions.confluent.register import register_schema
 from annals.domain.decisions.confluent.schema_ids import assign_schema_ids, load_schemas_without_ids
-from annals.domain.decisions.confluent.subject_settings import keep_settings
+from annals.domain.decisions.confluent.subject_settings import drop_replaced_levels, keep_settings
 from annals.domain.decisions.confluent.write_settings import write_settings
 from annals.domain.decisions.delete import delete_entities
 from annals.domain.decisions.replace_model import check_stored_entities
@@ -76,6 +76,7 @@ RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     check_stored_entities,
     complete_resources,
     keep_settings,
+    drop_replaced_levels,
     forget_retained_versions,
     number_versions,
     drop_outdated_values,

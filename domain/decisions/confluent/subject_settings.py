@@ -52,6 +52,15 @@ def keep_settings(changes: ChangeSet) -> None:
             set_subject_of_group(group, subject_name(resource.xid, facts_of(stored.private)), settings)
 
 
+def drop_replaced_levels(changes: ChangeSet) -> None:
+    """Drops the fact of the level NONE where another API has set a level, so that it does not come back (CSR-713)."""
+    for resource in changes.resources.values():
+        config = resource.confluent.get("config", {})
+        if LEVEL in config and not resource.is_deleted and resource.meta.attributes.get("compatibility") is not None:
+            others = {name: value for name, value in config.items() if name != LEVEL}
+            resource.confluent = with_facts(resource.confluent, config=others or None)
+
+
 def drop_settings(changes: ChangeSet, group_xid: str, name: str) -> None:
     """Drops the settings of a subject without a Resource, whose last version is gone (CSR-605)."""
     entity = changes.find(group_xid)

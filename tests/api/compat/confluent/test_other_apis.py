@@ -336,6 +336,16 @@ def test_another_group_is_the_default_context(store_url: str) -> None:
         assert found(api, "/subjects") == [":.default:q", ":.default:r", "r", "u"]
 
 
+def test_a_level_that_another_api_sets_replaces_none(api: Api) -> None:
+    # CSR-713: absent again, it is not configured
+    api.done("POST", f"{BASE}/subjects/a/versions", {"schema": '"int"'})
+    api.done("PUT", f"{BASE}/config/a", {"compatibility": "NONE", "alias": "b"})
+    api.done("PATCH", f"{GROUP}/a/meta", {"compatibility": "full"})
+    assert found(api, "/config/a") == {"compatibilityLevel": "FULL", "alias": "b"}
+    api.done("PATCH", f"{GROUP}/a/meta", {"compatibility": None})
+    assert found(api, "/config/a") == {"compatibilityLevel": "BACKWARD", "alias": "b"}
+
+
 def test_what_refers_to_a_deleted_group_stays_readable(api: Api) -> None:
     # CSR-508, CSR-607: soft-deleted versions are found by what refers to them, also if their context is gone
     api.done("POST", f"{BASE}/subjects/:.lab:r/versions", {"schema": RECORD})
