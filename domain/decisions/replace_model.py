@@ -179,7 +179,15 @@ def _remaining_entities(changes: ChangeSet, type: str) -> Iterator[Entity]:
 
 
 def _update_levels(changes: ChangeSet) -> None:
-    """Drafts made under the old model get their levels from the new one."""
+    """Drafts made under the old model get their types and levels from the new one."""
     for draft in changes.groups.values():
         if draft.xid == xids.REGISTRY:
             draft.level = changes.model.registry
+        elif not draft.is_deleted:
+            draft.level = changes.group_type(draft.xid).level
+    for resource in changes.resources.values():
+        if not changes.is_deleted(resource.xid):
+            _, resource.type = changes.resource_type(resource.xid)
+            resource.meta.level = resource.type.meta
+            for version in resource.versions.values():
+                version.level = resource.type.version

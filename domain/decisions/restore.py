@@ -243,8 +243,7 @@ class _Restoration:
             is_sticky=sticky, id=past_meta["defaultversionid"] if sticky else None, keeps_current=False
         )
         resource.needs_completion = True
-        if resource.is_new:
-            self._raise_counter(resource, past_entity)
+        self._raise_counter(resource, past_entity)
         if self._changes.context.role is not Role.ADMIN:
             past_meta = {**past_meta, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
         is_facade_changed = compat_restore.restore_definition(resource, past_entity)

@@ -214,6 +214,7 @@ def _write_meta_tree(changes: ChangeSet, command: WriteTree, options: WriteOptio
 
 def _write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], options: WriteOptions) -> None:
     """Writes only a meta; a Resource without a Version of its own gets a first one."""
+    body = options.effective_meta(body)
     pointer = xrefs.requested_xref(resource, body, options.patch)
     if pointer is not None:
         xrefs.set_xref(changes, resource, pointer, {}, body)

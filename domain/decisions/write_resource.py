@@ -28,6 +28,8 @@ NAVIGATION: Final = ("self", "shortself", "xid", "metaurl", "versionsurl", "vers
 NESTED: Final = ("meta", "versions")
 #: The members of a Resource that are not attributes of its default Version (HTTP-24).
 RESOURCE_MEMBERS: Final = (*NAVIGATION, *NESTED)
+#: The members of a meta that `ignore` may name.
+_IGNORED_IN_META: Final = frozenset(("epoch", "defaultversionid", "defaultversionsticky"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class WriteOptions:
         """The relevant part of a body: without its epoch if `ignore=epoch` is given."""
         return body if "epoch" not in self.ignore else {name: value for name, value in body.items() if name != "epoch"}
 
+    def effective_meta(self, body: Mapping[str, Json]) -> dict[str, Json]:
+        """The relevant part of a meta: without the members that `ignore` names."""
+        ignored = _IGNORED_IN_META & self.ignore
+        return {name: value for name, value in body.items() if name not in ignored}
+
 
 def write_resource(
     changes: ChangeSet, xid: str, body: Mapping[str, Json], options: WriteOptions, document: bytes | None
@@ -56,6 +63,7 @@ def write_resource(
     navigation = {name: attributes.pop(name) for name in NAVIGATION if name in attributes}
     xid_member = {"xid": navigation["xid"]} if "xid" in navigation else {}
     entries = map_of_objects(versions, "versions", xid)
+    meta = options.effective_meta(meta) if meta is not None else None
     pointer = xrefs.requested_xref(resource, meta, options.patch)
     if pointer is not None:
         xrefs.set_xref(
@@ -109,20 +117,18 @@ def write_version(
 
 
 def write_meta(changes: ChangeSet, resource: ResourceDraft, body: Mapping[str, Json], options: WriteOptions) -> None:
-    """Writes a meta. Its request for a default Version is applied when the Resource is completed."""
+    """Writes the relevant part of a meta. Its request for a default Version waits until the Resource is completed."""
     attributes = dict(body)
     take_id(attributes, resource.type.singular, xids.entity_id(resource.xid), resource.meta.xid)
     attributes.pop("xref", None)
     set_readonly(changes, resource, attributes.pop("readonly", None), options.patch)
-    ignored_names = {"defaultversionid", "defaultversionsticky"} & options.ignore
-    attributes = {name: value for name, value in attributes.items() if name not in ignored_names}
     resource.default_request = _default_request(resource, attributes, options.patch)
     if options.patch and "defaultversionid" in attributes and "defaultversionsticky" not in attributes:
         attributes["defaultversionsticky"] = (
             resource.default_request.is_sticky or None
         )  # naming a Version makes it sticky (ENT-82)
     attributes.pop("defaultversionid", None)
-    resource.meta.write(options.effective_body(attributes), patch=options.patch, fixed=resource.meta_ids())
+    resource.meta.write(attributes, patch=options.patch, fixed=resource.meta_ids())
     sticky = bool(resource.meta.attributes.get("defaultversionsticky"))
     resource.default_request = replace(resource.default_request, is_sticky=sticky)
     resource.needs_completion = True

@@ -147,10 +147,17 @@ class CompiledAttributes:
         served_names = self._rules.served_names
         return {name: value for name, value in stored.items() if name not in served_names}
 
-    def readonly_values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """The stored values that clients cannot write and that do not result from requests."""
+    def readonly_values(self, stored: Mapping[str, Any], replacement: Mapping[str, Any]) -> dict[str, Any]:
+        """The stored values that a replacement keeps: those that clients cannot write and no request results in.
+
+        Siblings that the replacement does not enable are not among them (MOD-20).
+        """
         variant = self.active_variant(stored)
-        return {name: stored[name] for name in variant._readonly_stored_names if name in stored}
+        kept = {name: stored[name] for name in variant._readonly_stored_names if name in stored}
+        if variant is self:
+            return kept
+        names = self.active_variant({**kept, **replacement})._readonly_stored_names
+        return {name: value for name, value in kept.items() if name in names}
 
     def order(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The same members: those of the model in its order, then the others by name, then those that come last."""

@@ -67,9 +67,12 @@ class Level:
         """A stored entity's attributes without what only the server sets: the input and output of `complete`."""
         return self._compiled.settable_values(stored)
 
-    def readonly_values(self, stored: Attributes) -> Attributes:
-        """The stored values that a full replacement keeps: those of read-only attributes that the model defines."""
-        return self._compiled.readonly_values(stored)
+    def readonly_values(self, stored: Attributes, replacement: Attributes) -> Attributes:
+        """The stored values that a full replacement keeps: those of read-only attributes that the model defines.
+
+        replacement: its values; they decide which siblings there are.
+        """
+        return self._compiled.readonly_values(stored, replacement)
 
     def complete(self, attributes: Attributes, xid: str, removed_names: frozenset[str] = frozenset()) -> Attributes:
         """The whole entity: without nulls, with defaults, types checked, timestamps in UTC, in serialization order.

@@ -235,7 +235,7 @@ def _differing_names(before: Attributes | None, after: Attributes) -> set[str]:
 
 def _deprecation_changes(before: Attributes, after: Attributes) -> tuple[str, ...] | None:
     old, new = before.get("deprecated"), after.get("deprecated")
-    return None if old == new else _sort_names(_differing_names(old, new or {}))
+    return None if is_equal(old, new) else _sort_names(_differing_names(old, new or {}))
 
 
 def _sort_names(names: set[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from annals.domain.errors.problems import InvalidAttribute, OneResource
 from annals.domain.model import ResourceType
-from annals.domain.values.json_text import Json, dumps
+from annals.domain.values.json_text import Json, dumps, loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
 
     Raises: OneResource, InvalidAttribute.
     """
+    _restore_attributes(body, type.singular if type.hasdocument else "")
     if not type.hasdocument:
         return DocumentWrite()
     inline, url, encoded = type.singular, type.singular + "url", type.singular + "base64"
@@ -52,6 +53,13 @@ def take_document(body: MutableMapping[str, Json], type: ResourceType, xid: str)
     if inline in values:
         return DocumentWrite(inline, values[inline])
     return DocumentWrite(next(iter(members), None))
+
+
+def _restore_attributes(body: MutableMapping[str, Json], document: str) -> None:
+    """Makes values again of those that `expected_checks` took for documents. document: the name of the one."""
+    for name, value in body.items():
+        if isinstance(value, bytes) and name != document:
+            body[name] = loads(value)
 
 
 def implied_contenttype(

@@ -120,7 +120,9 @@ class EntityDraft:
         if patch:
             self._check_names()
         base_attributes = (
-            {**self.attributes} if patch else {**self.level.readonly_values(self.before or {}), **self._createdat()}
+            {**self.attributes}
+            if patch
+            else {**self.level.readonly_values(self.before or {}, accepted), **self._createdat()}
         )
         without_defaults = {**base_attributes, **(fixed or {}), **accepted, **self._timestamps(accepted)}
         with_defaults = fill_defaults(without_defaults, defaults)

@@ -46,13 +46,15 @@ def _checks_of_registration(command: RegisterSchema) -> tuple[frozenset[Document
 def _checks_of_tree(command: WriteTree, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
     """The checks of the documents in a tree that states their formats, and the document bytes by SHA-256.
 
-    A document given as JSON is replaced in the tree by its bytes, so that it is serialized once.
+    A document given as JSON is replaced in the tree by its bytes, so that it is serialized once. model: of the last
+    command; by that of this one, it may be an attribute (see `take_document`).
     """
     documents: dict[str, bytes] = {}
     document_checks: set[DocumentCheck] = set()
     for type, version in _version_trees(command, model):
         name = version.get("format")
-        if not type.validateformat or not isinstance(name, str) or formats.find_format(name) is None:
+        is_checked = type.hasdocument and type.validateformat and isinstance(name, str)
+        if not is_checked or formats.find_format(name) is None:
             continue
         content = (
             command.document if command.document is not None else _document_content(type, version, command.mediatype)

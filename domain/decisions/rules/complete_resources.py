@@ -45,7 +45,8 @@ def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     default, sticky = _default_version(resource, newest, {lineage.id for lineage in lineages}.__contains__)
     lineages = _prune(resource, lineages, default)
     resource.newest = ancestry.newest_version(resource.type.versionmode, lineages).id
-    if all(lineage.id != default for lineage in lineages):  # `maxversions` is 1, and another Version stays
+    # Without the oldest Versions another one may be the newest: of `maxversions: 1`, or where a cycle of ancestors ends.
+    if not sticky or all(lineage.id != default for lineage in lineages):
         default = resource.newest
     _check_lineages(resource, lineages)
     for lineage in lineages:

@@ -112,9 +112,9 @@ def test_the_first_of_equal_keys_counts() -> None:
 def test_a_replacement_keeps_what_clients_cannot_set() -> None:
     # ENT-15: a PUT keeps the stored value of a read-only attribute; other code handles attributes that the server sets
     level = version(a={"type": "string", "readonly": True}, b={"type": "string"})
-    assert level.readonly_values({"a": "x", "b": "y", "epoch": 3, "self": "u", "isdefault": True}) == {"a": "x"}
+    assert level.readonly_values({"a": "x", "b": "y", "epoch": 3, "self": "u", "isdefault": True}, {}) == {"a": "x"}
     meta = model().groups["dirs"].resources["files"].meta
-    assert meta.readonly_values({"readonly": True, "defaultversionid": "1"}) == {"readonly": True}
+    assert meta.readonly_values({"readonly": True, "defaultversionid": "1"}, {}) == {"readonly": True}
 
 
 def test_serialization_order() -> None:
