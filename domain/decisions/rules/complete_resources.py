@@ -45,7 +45,7 @@ def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
     default, sticky = _default_version(resource, newest, {lineage.id for lineage in lineages}.__contains__)
     lineages = _prune(resource, lineages, default)
     resource.newest = ancestry.newest_version(resource.type.versionmode, lineages).id
-    # Without the oldest Versions another one may be the newest: of `maxversions: 1`, or where a cycle of ancestors ends.
+    # Without the oldest Versions another one may be the newest: with `maxversions: 1`, or where a cycle ends.
     if not sticky or all(lineage.id != default for lineage in lineages):
         default = resource.newest
     _check_lineages(resource, lineages)

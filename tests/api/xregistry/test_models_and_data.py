@@ -71,7 +71,7 @@ def test_an_attribute_with_the_name_of_a_document(api: Api) -> None:
 
 
 def test_a_restored_model_has_the_attributes_of_groups(api: Api) -> None:
-    # P-15: what is in the way of a restored model is deleted first; the restored Group is one of that model
+    # MOD-93: what is in the way of a restored model is deleted first; the restored Group is one of that model
     api.done("PUT", "/modelsource", _model(ANY, {"x": {"type": "string"}}))
     moment = api.done("PUT", "/dirs/d", {"x": "1"}).headers["annals-position"]
     api.done("PATCH", "/dirs/d", {"x": None})
