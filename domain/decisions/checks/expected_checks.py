@@ -53,8 +53,9 @@ def _checks_of_tree(command: WriteTree, model: Model) -> tuple[frozenset[Documen
     document_checks: set[DocumentCheck] = set()
     for type, version in _version_trees(command, model):
         name = version.get("format")
-        is_checked = type.hasdocument and type.validateformat and isinstance(name, str)
-        if not is_checked or formats.find_format(name) is None:
+        if not (type.hasdocument and type.validateformat):
+            continue
+        if not isinstance(name, str) or formats.find_format(name) is None:
             continue
         content = (
             command.document if command.document is not None else _document_content(type, version, command.mediatype)

@@ -105,14 +105,15 @@ def test_readonly_siblings_end_with_their_value(store_url: str) -> None:
 def test_ignored_members_of_a_meta(api: Api) -> None:
     # ENT-52, ENT-91: `ignore` is for a meta wherever it is, of a new Resource and of one that gets an xref too
     api.done("PUT", "/dirs/d/files/t$details", {})
-    for path, body in (
+    bodies: tuple[tuple[str, dict[str, Any]], ...] = (
         ("n1$details", {"meta": {"defaultversionid": "dd"}}),
         ("n2/meta", {"defaultversionid": "dd"}),
-    ):
+    )
+    for path, body in bodies:
         api.done("PUT", f"/dirs/d/files/{path}?ignore=defaultversionid", body)
     assert [*api.done("GET", "/dirs/d/files/n1/versions").json()] == ["1"]
     assert [*api.done("GET", "/dirs/d/files/n2/versions").json()] == ["1"]
-    body = {"name": "top", "meta": {"defaultversionid": "dd"}, "versions": {"v1": {}, "v2": {}}}
+    body = {"name": "top", "versions": {"v1": {}, "v2": {}}, "meta": {"defaultversionid": "dd"}}
     api.done("PUT", "/dirs/d/files/n3$details?ignore=defaultversionid", body)
     assert [*api.done("GET", "/dirs/d/files/n3/versions").json()] == ["v1", "v2"]
     pointer = {"xref": "/dirs/d/files/t", "epoch": 99}
