@@ -149,8 +149,11 @@ class _Registration:
 
     def check_number(self) -> None:
         """Checks that a given number is the next one (CSR-512)."""
-        version, next_number = self._schema.version, self._next_number()
-        if self._mode != IMPORT and version not in (None, LATEST_OR_NEXT, next_number):
+        version = self._schema.version
+        if self._mode == IMPORT or version in (None, LATEST_OR_NEXT):
+            return
+        next_number = self._next_number()
+        if version != next_number:
             raise invalid_schema(f"Version {version} is not the next version, which is {next_number}")
 
     def write(self) -> None:
