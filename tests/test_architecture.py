@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_trees import parse
+
 ROOT = Path(__file__).resolve().parents[1]
 
 #: The other rooms that each room may import from.
@@ -46,7 +48,7 @@ def imports(file: Path) -> Iterator[str]:
 
 
 def absolute_imports(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -122,7 +124,7 @@ def files() -> Mapping[str, Path]:
 
 def named(file: Path) -> Iterator[str]:
     """The product's files that a file imports, including submodules imported as members of their package."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parse(file.read_text())):
         wanted: Iterable[str] = ()
         if isinstance(node, ast.Import):
             wanted = [alias.name.removeprefix("annals.") for alias in node.names]
@@ -168,14 +170,14 @@ def test_rooms_have_few_entries_and_say_what_belongs_there() -> None:
         assert len(entries) <= MOST_ENTRIES, f"{room}/ has {len(entries)} entries"
     for name, file in files().items():
         if file.name == "__init__.py":
-            assert ast.get_docstring(ast.parse(file.read_text())), f"{name} does not say what belongs there"
+            assert ast.get_docstring(parse(file.read_text())), f"{name} does not say what belongs there"
 
 
 def test_rooms_begin_with_files_that_exist() -> None:
     """What a docstring names after "Begin with", in that sentence, is in its folder or below the root."""
     wrong = []
     for file in files().values():
-        says = ast.get_docstring(ast.parse(file.read_text())) if file.name == "__init__.py" else None
+        says = ast.get_docstring(parse(file.read_text())) if file.name == "__init__.py" else None
         for sentence in re.findall(r"Begin with\b(.*?)\.(?:\s|\Z)", says or "", re.DOTALL):
             names = re.findall("`([^`]+)`", sentence)
             assert names, f"{file}: {sentence}"
@@ -193,13 +195,13 @@ def test_folders_of_tests_are_those_of_the_product() -> None:
         folder = file.parent.relative_to(tests)
         assert folder.parts[:1] not in {(room,) for room in INNER} or (ROOT / folder).is_dir(), f"no {folder}/"
         says = (file.parent / "__init__.py").read_text() if (file.parent / "__init__.py").exists() else ""
-        assert ast.get_docstring(ast.parse(says)), f"tests/{folder}/ does not say what is in it"
+        assert ast.get_docstring(parse(says)), f"tests/{folder}/ does not say what is in it"
 
 
 def test_a_class_name_stands_for_one_thing() -> None:
     defined = defaultdict[str, list[str]](list)
     for name, file in files().items():
-        for node in ast.parse(file.read_text()).body:
+        for node in parse(file.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append(name)
     assert {name: found for name, found in defined.items() if len(found) > 1} == {}
@@ -215,7 +217,7 @@ def test_routes_compare_no_roles() -> None:
         f"{name}: {ast.unparse(node)}"
         for name, file in files().items()
         if name.startswith("api.") and not str(file.relative_to(ROOT)).startswith(MAKES_CALLERS)
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parse(file.read_text()))
         if isinstance(node, ast.Attribute)
         and (
             (node.attr in ("role", "groups", "role_at") and ast.unparse(node.value).split(".")[-1] == "caller")

@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from tests.support.source_trees import parse
 from tests.test_architecture import ROOT, modules
 
 ROOMS: Final = ("domain", "commands", "projections", "spark_projections", "api")
@@ -92,7 +93,7 @@ def test_there_is_one_guard(name: str) -> None:
         str(file.relative_to(ROOT))
         for room in ROOMS
         for file in modules(room)
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parse(file.read_text()))
         if isinstance(node, ast.Call) and _called(node) == name
     }
     assert made == _MADE[name]
@@ -100,7 +101,7 @@ def test_there_is_one_guard(name: str) -> None:
 
 def _sites(room: str) -> Iterator[str]:
     for file in modules(room):
-        nodes = list(ast.walk(ast.parse(file.read_text())))
+        nodes = list(ast.walk(parse(file.read_text())))
         if any(map(_connects, chain.from_iterable(map(_imported, nodes)))) or any(map(_calls, nodes)):
             yield str(file.relative_to(ROOT))
 

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from tests.support.source_trees import parse
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests"
 SECTIONS: Final[dict[str, dict[str | int, str]]] = yaml.load(
@@ -76,7 +78,7 @@ def rules_in(text: str) -> list[Rule]:
 def _in_python(path: Path) -> Iterator[Citation]:
     """The citations in comments and docstrings of tests, and in strings outside of functions that begin with an id."""
     name = path.relative_to(ROOT)
-    tree = ast.parse(path.read_text())
+    tree = parse(path.read_text())
     tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     for line, text in [*_comments(path), *_docstrings(tests)]:
         test = _test_at(tests, line)
