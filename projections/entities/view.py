@@ -215,6 +215,11 @@ class View:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
         return self._if_visible(exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid))
 
+    def entity_in_any_case(self, xid: str) -> EntityRow | None:
+        """The live entity whose xid differs from this one in letter case at most. Cost: as `entity`."""
+        values = self._db.look_up(_SELECT_ENTITY, (tree_key(xid),))
+        return self._if_visible(stored_row(values)) if values is not None else None
+
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         """`entity`, `definitions` and, if wanted, the entity's document in one statement. Raises: MissingDocument."""
         values = self._db.look_up(WITH_DOCUMENT if with_document else WITH_DEFINITIONS, (tree_key(xid),))
@@ -380,6 +385,10 @@ class PastView(View):
 
     def entity(self, xid: str) -> EntityRow | None:
         return self._if_visible(exact_row(self._past_db.entity(tree_key(xid)), xid))
+
+    def entity_in_any_case(self, xid: str) -> EntityRow | None:
+        values = self._past_db.entity(tree_key(xid))
+        return self._if_visible(stored_row(values)) if values is not None else None
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         if not with_document:

@@ -55,16 +55,17 @@ class _OtherIndex(Exception):
 
 
 class _IndexState(NamedTuple):
-    """What every writer changes. segments: their ranges and sizes."""
+    """What writers change, each something of it. segments: their ranges and sizes. gone: see `gone_numbers.py`."""
 
     generation: int
     position: int | None
     segments: Sequence[tuple[int, int, int]]
+    gone: Numbers
 
     @classmethod
     def read(cls, db: Database) -> _IndexState:
         """That of the index. Raises: UnreadableIndex."""
-        return cls(tables.generation(db), find_position(db), segments.ranges(db))
+        return cls(tables.generation(db), find_position(db), segments.ranges(db), read_gone(db))
 
 
 class _Page(NamedTuple):

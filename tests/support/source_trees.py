@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import time
 
-_ATTEMPTS = 3
-
 
 def parse(source: str) -> ast.Module:
     """The tree of a source.
@@ -14,9 +12,8 @@ def parse(source: str) -> ast.Module:
     Python 3.11 counts the depth of all threads together: it raises SystemError if another thread parses at the same
     time, such as one that an earlier test has left.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            return ast.parse(source)
-        except SystemError:
-            time.sleep(1)
-    return ast.parse(source)
+    try:
+        return ast.parse(source)
+    except SystemError:
+        time.sleep(1)
+        return ast.parse(source)

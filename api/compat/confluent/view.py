@@ -248,13 +248,8 @@ class ConfluentView:
 
     def _find_in_any_case(self, group_xid: str) -> EntityMembers | None:
         """The Group at an xid, or another one whose id differs in letter case only (CSR-308)."""
-        is_taken = xids.entity_id(group_xid).lower() in self._group_ids
-        return self._find(group_xid) or (EntityMembers({}, {}, is_exact=False) if is_taken else None)
-
-    @cached_property
-    def _group_ids(self) -> set[str]:
-        """The ids of all Groups in lower case."""
-        return {id.lower() for id, _ in self.read_model.private_members(xids.join(GROUPS))}
+        row = self.read_model.entity_in_any_case(group_xid)
+        return _members(row)._replace(is_exact=row.xid == group_xid) if row is not None else None
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -362,7 +357,8 @@ class _KnownEntities:
         if xid not in self._known:
             if len(self._known) >= _KEPT_ENTITIES:
                 self._known.clear()
-            self._known[xid] = _members(self._view.entity(xid))
+            row = self._view.entity(xid)
+            self._known[xid] = _members(row) if row is not None else None
         return self._known[xid]
 
     def expect(self, xids: Callable[[], Sequence[str]]) -> None:
@@ -371,12 +367,12 @@ class _KnownEntities:
 
     def prefetch(self, xids: Sequence[str]) -> None:
         """Reads some entities in one query."""
-        rows = {row.xid: row for row in self._view.entities(xids)}
-        self._prefetched |= {xid: _members(rows.get(xid)) for xid in xids}
+        members = {row.xid: _members(row) for row in self._view.entities(xids)}
+        self._prefetched |= {xid: members.get(xid) for xid in xids}
 
 
-def _members(row: EntityRow | None) -> EntityMembers | None:
-    return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private)) if row is not None else None
+def _members(row: EntityRow) -> EntityMembers:
+    return EntityMembers(loads_trusted(row.attributes), loads_trusted(row.private))
 
 
 def _decode(content: bytes) -> str:

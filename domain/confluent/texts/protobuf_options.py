@@ -127,9 +127,8 @@ def _member_name(descriptor: Any) -> str:
 
 def _unknown_bytes(options: Message) -> bytes:
     """The options that the descriptor has without their names."""
-    known = type(options).FromString(options.SerializeToString())
-    # Some releases of the types of protobuf lack this method's.
-    known.DiscardUnknownFields()  # type: ignore[no-untyped-call, unused-ignore]
+    known: Any = type(options).FromString(options.SerializeToString())
+    known.DiscardUnknownFields()
     whole, without = options.SerializeToString(deterministic=True), known.SerializeToString(deterministic=True)
     return whole[len(without) :] if len(whole) > len(without) else b""
 

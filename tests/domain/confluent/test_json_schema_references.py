@@ -86,11 +86,12 @@ def test_a_reference_in_data_is_none(keyword: str) -> None:
 
 def test_references_are_found_by_their_names_and_embedded_ids() -> None:
     # CSR-509: the name of a reference is the `$ref`; what its text embeds has an id of its own
-    other = {"$id": "http://y.org/other", "definitions": {"a": {"$id": "a.json", "type": "string"}}}
+    embedded = {"$id": "a.json", "type": "string"}
+    other = {"$id": "http://y.org/other", "definitions": {"a": embedded}}
     parsed = parse({"items": [{"$ref": "o.json"}, {"$ref": "http://y.org/a.json"}]}, o_json=other)
     resolved = json_schema.resolved(parsed)
     assert resolved is not None
-    assert resolved.document == {"items": [other, other["definitions"]["a"]]}  # type: ignore[index]
+    assert resolved.document == {"items": [other, embedded]}
 
 
 @pytest.mark.parametrize(
