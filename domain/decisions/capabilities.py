@@ -5,7 +5,7 @@ Spec: core 1.0-rc4, "Registry Capabilities". Rules CAP-1 to CAP-15.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from annals.domain import formats
@@ -121,9 +121,6 @@ def write_capabilities(changes: ChangeSet, value: Json, *, patch: bool) -> None:
     if not changed_names:
         return
     require_mutable(changes, "capabilities", patch=patch)
-    check_versionmodes(changes, updated["versionmodes"])
-    if not {"compatibilities", "formats"}.isdisjoint(changed_names):
-        recheck_versions(changes, EnabledFormats(current), EnabledFormats(updated))
     record_capabilities(changes, updated, tuple(changed_names))
     registry = changes.registry()
     registry.always_changed |= {"capabilities"}
@@ -332,16 +329,6 @@ def require_mutable(changes: ChangeSet, name: str, *, patch: bool) -> None:
         raise ActionNotSupported(action="PATCH" if patch else "PUT", detail=detail)
 
 
-def check_versionmodes(changes: ChangeSet, modes: list[str]) -> None:
-    """Raises: CapabilityError for a Resource type whose `versionmode` is not among the given modes (CAP-15)."""
-    for group in changes.model.groups.values():
-        for type in group.resources.values():
-            if type.versionmode not in modes:
-                raise CapabilityError(
-                    error_detail=f'"{group.plural}.{type.plural}" uses the versionmode "{type.versionmode}"'
-                )
-
-
 class EnabledFormats:
     """The formats and compatibility rules that are enabled (SC-15)."""
 
@@ -363,47 +350,6 @@ class EnabledFormats:
     def has_rule(self, name: str, rule: str) -> bool:
         """Whether a compatibility rule is checked between documents of a format."""
         return any(rule in rules for pattern, rules in self._rules.items() if formats.matches_format(name, pattern))
-
-
-def recheck_versions(changes: ChangeSet, previous: EnabledFormats, current: EnabledFormats) -> None:
-    """Schedules a new check of the Versions whose format or rule was enabled. Cost: O(Versions).
-
-    Raises: CapabilityError if a format or rule that is in use is disabled (CAP-15).
-    """
-    for group in changes.model.groups.values():
-        for type in group.resources.values():
-            if type.validateformat:
-                for xid in _affected_resources(changes, f"{group.plural}.{type.plural}", previous, current):
-                    resource = changes.resource(xid)
-                    changes.load_versions(resource)
-                    resource.needs_recheck = resource.needs_completion = True
-
-
-def _affected_resources(
-    changes: ChangeSet, type: str, previous: EnabledFormats, current: EnabledFormats
-) -> Iterable[str]:
-    """The Resources for which a format or rule is enabled, each once."""
-    rules = {
-        entity.xid: rule.lower()
-        for entity in changes.world.entities_of_type(type)
-        if (rule := entity.attributes["meta"].get("compatibility")) is not None
-    }
-    resource_xids: dict[str, None] = {}
-    for version in changes.world.entities_of_type(f"{type}.versions"):
-        name, owner = version.attributes.get("format"), str(xids.parent(version.xid))
-        if name is None or changes.is_deleted(owner):
-            continue
-        rule = rules.get(owner)
-        previous_checks = previous.is_validated(name), rule is not None and previous.has_rule(name, rule)
-        current_checks = current.is_validated(name), rule is not None and current.has_rule(name, rule)
-        for description, was_enabled, is_enabled in zip(
-            (f'the format "{name}"', f'the rule "{rule}" of "{name}"'), previous_checks, current_checks, strict=True
-        ):
-            if was_enabled and not is_enabled:
-                raise CapabilityError(error_detail=f'"{version.xid}" uses {description}')
-        if previous_checks != current_checks:
-            resource_xids[owner] = None
-    return resource_xids
 
 
 def _value_problem(field: str, value: Json, allowed: Any) -> Problem:

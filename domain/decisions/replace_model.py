@@ -16,11 +16,9 @@ from annals.domain.decisions.rules.stored_entities import MAX_NAMED, StoredEntit
 from annals.domain.decisions.write_resource import check_version_order
 from annals.domain.decisions.xrefs import is_of_same_type
 from annals.domain.errors.problems import (
-    CapabilityError,
     HasdocumentViolation,
     MalformedXref,
     ModelComplianceError,
-    ModelError,
     Problem,
 )
 from annals.domain.model import GroupType, Model, compile_model
@@ -43,16 +41,6 @@ def replace_model(changes: ChangeSet, source: Json, *, patch: bool = False) -> N
         return
     capabilities.require_mutable(changes, "modelsource", patch=patch)
     changes.model = compile_model(source, kept_groups=previous.groups)
-    capabilities_image = changes.root_after_images.get(xids.CAPABILITIES)
-    try:
-        capabilities.check_versionmodes(
-            changes,
-            (capabilities_image.attributes if capabilities_image else capabilities.current_capabilities(changes))[
-                "versionmodes"
-            ],
-        )
-    except CapabilityError as error:
-        raise ModelError(error_detail=error.arguments["error_detail"] + ", which is switched off") from None
     _check_types(changes, previous)
     _update_levels(changes)
     names = ["modelsource"] if changes.model.full == previous.full else ["model", "modelsource"]

@@ -244,7 +244,7 @@ def read_mode(read: ConfluentRead) -> Response:
     """Answers `GET /mode` and `GET /mode/{subject}`: the mode."""
     scope, settings = read.scope, read.view.registry.settings
     own_mode = settings(scope).mode
-    if read.view.registry.is_readonly(scope):
+    if read.view.is_readonly(scope):
         own_mode = "READONLY"
     if own_mode is None and not scope.is_context and not read.params.flag("defaultToGlobal"):
         raise no_subject_mode(scope.qualified)

@@ -103,7 +103,7 @@ def _number(parameters: QueryParams, name: str, default: int) -> int:
 def _members(view: ConfluentView, subject: Subject) -> Mapping[str, Any]:
     versions = [version for version in view.versions(subject) if version.is_live]
     settings = view.registry.settings
-    mode = "READONLY" if view.registry.is_readonly(subject) else effective_mode(subject, settings)
+    mode = "READONLY" if view.is_readonly(subject) else effective_mode(subject, settings)
     latest = versions[-1] if versions else None
     return {
         "subject": subject.qualified,

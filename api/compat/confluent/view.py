@@ -25,7 +25,7 @@ from annals.domain.confluent.facts import CONTENT_MEMBERS, Facts, facts_of, subj
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_types import AVRO, PROTOBUF, common_format
 from annals.domain.confluent.schema_versions import SchemaVersion
-from annals.domain.confluent.settings import IMPORT, effective_config, effective_mode
+from annals.domain.confluent.settings import IMPORT, effective_config, effective_mode, is_of_registry
 from annals.domain.confluent.subjects import (
     DEFAULT_CONTEXT,
     GROUPS,
@@ -41,6 +41,8 @@ from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, DocumentCheck, FormatCheck
 from annals.domain.decisions.confluent.lookup import Candidate, find_version
 from annals.domain.decisions.confluent.register import refused_schema
+from annals.domain.decisions.replication.copy_rights import link_of_copy
+from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.domain.values.batched import batched
 from annals.domain.values.json_text import loads_trusted
@@ -90,6 +92,29 @@ class ConfluentView:
             xid_lists = (candidate_xids(subject, self.context_ids) for subject in batch)
             self._find.prefetch([*dict.fromkeys(chain([xids.REGISTRY], *xid_lists))])
             self.registry.prefetch(batch)
+
+    def is_readonly(self, scope: Subject) -> bool:
+        """Whether a subject, a context or all contexts refuse writes, as read-only or as a copy (CSR-711)."""
+        if self.registry.is_readonly(scope):
+            return True
+        xid = self._scope_xid(scope) if self._links else None
+        if xid is None:
+            return False
+        entity = self._find(xid)
+        return link_of_copy(xid, self._links, entity.private if entity is not None else {}) is not None
+
+    @cached_property
+    def _links(self) -> tuple[Link, ...]:
+        return tuple(self.read_model.links.all())
+
+    def _scope_xid(self, scope: Subject) -> str | None:
+        """The xid of what a scope stands for, or of the Resource that a new subject would get; None without a Group."""
+        if is_of_registry(scope):
+            return xids.REGISTRY
+        group = self.registry.group(scope.context)
+        if group is None or scope.is_context:
+            return group_xid(group) if group is not None else None
+        return self.registry.resource(group, scope.name) or self.registry.new_resource(group, scope.name)
 
     def versions(self, subject: Subject) -> list[SchemaVersion]:
         """The live and soft-deleted versions of a subject, by number."""

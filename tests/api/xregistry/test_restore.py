@@ -81,6 +81,20 @@ def test_refused(past: Api, path: str, status: int, name: str) -> None:
     assert past.get("/-/log/head") == before
 
 
+def test_capabilities_come_back_with_the_data_that_used_others(api: Api) -> None:
+    # CAP-15: a restore judges what is in use by the data that it leaves, not by what it removes
+    type = {"singular": "text", "versionmode": "createdat", "validateformat": True}
+    api.done("PATCH", "/capabilities", {"formats": [], "compatibilities": {}, "versionmodes": ["manual"]})
+    before = api.get("/capabilities")
+    api.done("PATCH", "/capabilities", {"formats": ["Avro/*"], "versionmodes": ["manual", "createdat"]})
+    api.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir", "resources": {"texts": type}}}})
+    text = api.done("PUT", "/dirs/d/texts/t$details", {"format": "Avro/1.11", "text": {"type": "string"}})
+    assert text.json()["formatvalidated"] is True
+    api.done("POST", "/-/restore/?asof=ID1&include=model,capabilities")
+    assert api.get("/capabilities") == before
+    assert list(api.get("/model")["groups"]["dirs"]["resources"]) == ["files", "notes"]
+
+
 def test_methods(past: Api) -> None:
     # HTTP: a restore is a POST without a body; the capabilities can switch it off
     assert past.send("OPTIONS", "/-/restore/dirs/d").headers["allow"] == "OPTIONS, POST"

@@ -42,11 +42,18 @@ def test_copied_registries_name_their_primary(tmp_path: Path) -> None:
         refused = replica.request("DELETE", schema)
         assert (refused.status_code, refused.json()["authority"]) == (400, f"{primary.url}{schema}")
         assert refused.json()["type"].endswith("#readonly")
+        # CSR-711: Confluent's API shows what is a copy as read-only
+        modes = {":.group1:s0": "READONLY", ":.group1:new": "READONLY", ":.group1:": "READONLY", ":.own:": "READWRITE"}
+        for scope, mode in modes.items():
+            assert replica.request("GET", f"/compat/confluent/mode/{scope}?defaultToGlobal=true").json() == {
+                "mode": mode
+            }
         compat = "/compat/schemaregistry/v0.2/schemagroups/group1/schemas/s0"
         refused = replica.request("DELETE", compat)
         assert (refused.status_code, refused.json()["type"]) == (409, f"{replica.url}/-/docs#conflict")
         assert refused.json()["authority"] == f"{primary.url}{schema}"
         replica.done("POST", "/-/links/part/actions/promote")
+        assert replica.request("GET", "/compat/confluent/mode/:.group1:").json() == {"mode": "READWRITE"}
         assert canonical(replica, schema) is None
         assert replica.request("DELETE", schema).status_code == 204
 
