@@ -124,9 +124,13 @@ def _check_charset(request: Request) -> None:
         raise BadRequest(error_detail="the body is not a form in UTF-8 with few fields")
 
 
+def with_line_feeds(text: str) -> str:
+    """A text with line feeds. Browsers send the line ends of a text area as CR and LF, whatever they were before."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _with_line_feeds(fields: Mapping[str, str]) -> dict[str, str]:
-    """Browsers send the line ends of a text area as carriage return and line feed, whatever they were before."""
-    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+    return {name: with_line_feeds(value) for name, value in fields.items()}
 
 
 def _media_type(request: Request) -> str:

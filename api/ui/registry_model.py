@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -15,9 +15,9 @@ Attributes = Mapping[str, Mapping[str, Any]]
 
 VERSIONS: Final = "versions"
 #: Attributes that the server sets, though the model lets clients write some of them; forms and examples leave them out.
-SERVER_SET: Final = frozenset(
-    ("self", "shortself", "xid", "epoch", "createdat", "modifiedat", "isdefault", "specversion", "registryid")
-)
+SERVER_SET: Final = frozenset(("self", "shortself", "xid", "epoch", "createdat", "modifiedat"))
+_SERVER_SET_OF_REGISTRY: Final = SERVER_SET | {"specversion", "registryid"}
+_SERVER_SET_OF_VERSION: Final = SERVER_SET | {"isdefault"}
 #: Types whose values are one text, number or switch, by which a list can be sorted.
 _NOT_SCALAR: Final = frozenset(("map", "array", "object", "any"))
 _NESTED_IN_REGISTRY: Final = ("model", "modelsource", "capabilities")
@@ -96,6 +96,13 @@ class ModelPlace:
             own |= self.definition.get("resourceattributes", {})
         own.pop("*", None)
         return own
+
+    @property
+    def server_set(self) -> Collection[str]:
+        """The attributes of an entity here that forms and examples leave out, because the server sets them."""
+        if not self.segments:
+            return _SERVER_SET_OF_REGISTRY
+        return SERVER_SET if self.is_group else _SERVER_SET_OF_VERSION
 
     @property
     def meta_attributes(self) -> Attributes:
@@ -196,7 +203,7 @@ def _parse(body: bytes) -> ModelView:
 
 def _is_set_by_server(place: ModelPlace, name: str, definition: Mapping[str, Any]) -> bool:
     is_address = name in (place.id_name, f"{place.singular}id", "versionid", "ancestorid", *place.nested_names)
-    return bool(name in SERVER_SET or definition.get("readonly") or "default" in definition or is_address)
+    return bool(name in place.server_set or definition.get("readonly") or "default" in definition or is_address)
 
 
 def _example(name: str, definition: Mapping[str, Any]) -> Any:

@@ -119,3 +119,19 @@ class HtmlPage:
             for each in self.main.all("section", "ul")
             if headings.get(each.attributes.get("aria-labelledby")) == name
         )
+
+
+def sent_values(form: Element) -> dict[str, str]:
+    """What a browser sends of a form that nobody touched, without buttons and files."""
+    values: dict[str, str] = {}
+    for control in form.all("input", "textarea", "select"):
+        name, kind = control.attributes.get("name", ""), control.attributes.get("type", "text")
+        if control.tag == "textarea":
+            text = "".join(child for child in control.children if isinstance(child, str)).removeprefix("\n")
+            values[name] = text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
+        elif control.tag == "select":
+            options = [option for option in control.all("option") if "selected" in option.attributes]
+            values[name] = options[0].attributes.get("value", options[0].text) if options else ""
+        elif kind in ("text", "hidden") or (kind == "checkbox" and "checked" in control.attributes):
+            values[name] = "".join(control.attributes.get("value", "").splitlines())
+    return values

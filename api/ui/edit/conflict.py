@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from annals.api.http.response import Response
@@ -11,8 +12,9 @@ from annals.api.ui.edit.entity_form import EntityForm
 from annals.api.ui.edit.entity_state import EntityState, read_state
 from annals.api.ui.edit.fields import DOCUMENT, Field, FieldError
 from annals.api.ui.edit.line_merge import merge_lines
-from annals.api.ui.forms import Form
+from annals.api.ui.forms import Form, with_line_feeds
 from annals.api.ui.page_context import PageContext
+from annals.domain.values.json_text import is_equal
 
 _CONFLICT: Final = 409
 #: The prefix of the fields of the form "Conflict" that say which side was chosen.
@@ -47,6 +49,7 @@ async def conflict_page(page: PageContext, shown: EntityForm) -> Response:
         "Conflict",
         _CONFLICT,
         place=shown.place,
+        file_name=shown.file_name,
         rows=rows,
         hidden={**kept, **merged},
         now=now,
@@ -63,7 +66,7 @@ def merged_form(form: Form, theirs: Mapping[str, str]) -> Form:
     for name, side in form.fields.items():
         if name.startswith(PICK) and side == "theirs":
             field = name.removeprefix(PICK)
-            fields[field] = theirs.get(field, "").replace("\r\n", "\n")
+            fields[field] = with_line_feeds(theirs.get(field, ""))
     return Form(fields, form.files)
 
 
@@ -73,27 +76,26 @@ def _merge(
     """The fields that one side or both have changed."""
     rows = []
     for name, label in labels.items():
-        texts = base.texts.get(name, ""), now.texts.get(name, ""), form.get(name)
-        loaded_value, now_value, your_value = (_comparable(kinds.get(name), text) for text in texts)
-        if loaded_value == now_value == your_value:
+        loaded, theirs, yours = (with_line_feeds(text) for text in (base.text(name), now.text(name), form.get(name)))
+        is_same = partial(_means_the_same, kinds.get(name))
+        if is_same(loaded, theirs) and is_same(loaded, yours):
             continue
-        loaded, theirs, yours = texts
         merged: str | None = None
-        if your_value == loaded_value:
+        if is_same(yours, loaded):
             merged = theirs
-        elif now_value in (loaded_value, your_value):
+        elif is_same(theirs, loaded) or is_same(theirs, yours):
             merged = yours
         elif name == DOCUMENT:
-            merged = merge_lines(loaded.replace("\r\n", "\n"), theirs.replace("\r\n", "\n"), yours)
+            merged = merge_lines(loaded, theirs, yours)
         rows.append(MergedField(name, label, loaded, theirs, yours, merged))
     return rows
 
 
-def _comparable(field: Field | None, text: str) -> object:
-    """What two texts of a field have in common if they mean the same value."""
-    if field is None:
-        return text.replace("\r\n", "\n")
+def _means_the_same(field: Field | None, text: str, other: str) -> bool:
+    """Whether two texts are equal, or mean the same value of a field."""
+    if text == other or field is None:
+        return text == other
     try:
-        return field.value_of(text, None)
+        return is_equal(field.value_of(text), field.value_of(other))
     except FieldError:
-        return text
+        return False

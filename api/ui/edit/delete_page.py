@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from annals.api.http.response import Response
@@ -20,61 +21,71 @@ _CONFIRM: Final = "confirm"
 _EPOCH: Final = "epoch"
 
 
+class Deletion(NamedTuple):
+    """What a deletion takes. place: what the page is about. xid: of the topmost entity that goes, which is the Resource
+    if the place is its only Version. counts: by type, of what goes beside the place. epoch: None for an xref that leads
+    nowhere.
+    """
+
+    place: ModelPlace
+    xid: str
+    counts: Mapping[str, int]
+    epoch: int | None
+
+    @property
+    def needs_id(self) -> bool:
+        """Whether more goes than the entity and the one Version that a Resource always has."""
+        return sum(self.counts.values()) > (1 if self.place.is_resource else 0)
+
+
 async def delete_page(page: PageContext) -> Response:
     """The page. Raises: NotFound."""
     _, place = await find_place(page, page.path_params["xid"])
     if place.is_collection or not place.segments:
         raise NotFound(place.xid)
-    epoch = await _read_epoch(page, place)
-    counts = {each["type"]: each["count"] for each in (await page.get(f"/-/counts{place.xid}")).json["counts"]}
+    deletion = await _read_deletion(page, place)
     if page.request.method != "POST":
-        return await _show(page, place, counts, epoch)
+        return await _show(page, deletion)
     form = await read_form(page.request, page.receive)
     id = place.segments[-1]
-    if _goes_with_others(place, counts) and form.get(_CONFIRM, "").strip() != id:
-        return await _show(page, place, counts, epoch, error=f"Type {id} to confirm.", status=400)
+    if deletion.needs_id and form.get(_CONFIRM, "").strip() != id:
+        return await _show(page, deletion, error=f"Type {id} to confirm.", status=400)
     try:
         answer = await page.send("DELETE", place.xid, {"epoch": form.get(_EPOCH) or None})
     except Forbidden:
         raise
     except Problem as problem:
-        alert = shown_problem(problem, page.asked)
-        return await _show(page, place, counts, epoch, alert=alert, status=problem.status)
-    return page.saved("explore/" + "/".join(place.segments[:-1]), answer)
+        return await _show(page, deletion, alert=shown_problem(problem, page.asked), status=problem.status)
+    return page.saved("explore" + deletion.xid.rpartition("/")[0], answer)
 
 
-async def _read_epoch(page: PageContext, place: ModelPlace) -> int:
-    """The epoch that a deletion names: of a Resource, that of its meta. Raises: NotFound."""
-    path = f"{place.xid}/meta" if place.is_resource else place.api_path
-    epoch: int = (await page.get(path)).json[_EPOCH]
-    return epoch
-
-
-def _goes_with_others(place: ModelPlace, counts: dict[str, int]) -> bool:
-    """Whether more goes than the entity and the one Version that a Resource always has."""
-    return sum(counts.values()) > (1 if place.is_resource else 0)
+async def _read_deletion(page: PageContext, place: ModelPlace) -> Deletion:
+    """What a deletion takes. Raises: NotFound."""
+    path = f"{place.xid}/meta" if place.is_resource else place.api_path  # a deletion names the epoch of the meta
+    epoch = (await page.get(path)).json.get(_EPOCH)
+    if place.is_version:
+        versions = f"/{'/'.join(place.segments[:5])}"
+        if len((await page.get(versions, {"limit": "2"})).json) == 1:
+            type = f"{place.segments[0]}.{place.segments[2]}"
+            return Deletion(place, versions.removesuffix("/versions"), {type: 1}, epoch)
+    counts = (await page.get(f"/-/counts{place.xid}")).json["counts"]
+    return Deletion(place, place.xid, {each["type"]: each["count"] for each in counts}, epoch)
 
 
 async def _show(
-    page: PageContext,
-    place: ModelPlace,
-    counts: dict[str, int],
-    epoch: int,
-    error: str = "",
-    alert: ShownProblem | None = None,
-    status: int = 200,
+    page: PageContext, deletion: Deletion, *, error: str = "", alert: ShownProblem | None = None, status: int = 200
 ) -> Response:
+    place = deletion.place
     return await page.render(
         "edit/delete.html",
         f"Delete {place.segments[-1]}",
         status,
-        place=place,
-        counts=counts,
-        first=await _first_ones(page, place),
-        total=sum(counts.values()),
-        referrers=await _referrers(page, place),
-        needs_id=_goes_with_others(place, counts),
-        epoch=epoch,
+        counts=deletion.counts,
+        first=await _first_ones(page, place) if deletion.counts else [],
+        total=sum(deletion.counts.values()),
+        referrers=await _referrers(page, deletion.xid),
+        needs_id=deletion.needs_id,
+        epoch=deletion.epoch,
         error=error,
         alert=alert,
         cancel=page.link(f"explore{place.xid}"),
@@ -101,13 +112,13 @@ class _Referrers(NamedTuple):
     subscriptions: list[tuple[str, str]]
 
 
-async def _referrers(page: PageContext, place: ModelPlace) -> _Referrers:
+async def _referrers(page: PageContext, xid: str) -> _Referrers:
     query = {"direction": "in", "below": "", "limit": _MAX_REFERENCES}
-    found = (await page.get(f"/-/references{place.xid}", query)).json["references"]
+    found = (await page.get(f"/-/references{xid}", query)).json["references"]
     sources = list(dict.fromkeys(each["from"] for each in found))
     subscriptions = [source for source in sources if source.startswith(_SUBSCRIPTIONS)]
-    inside = (place.xid, *subscriptions)
-    dangling = [source for source in sources if source not in inside and not source.startswith(f"{place.xid}/")]
+    inside = (xid, *subscriptions)
+    dangling = [source for source in sources if source not in inside and not source.startswith(f"{xid}/")]
     return _Referrers(
         [(source, page.link(f"explore{source}")) for source in dangling[:_MAX_LISTED]],
         [(source, page.link(source.removeprefix("/"))) for source in subscriptions[:_MAX_LISTED]],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -12,15 +11,26 @@ from annals.api.ui.edit.conflict import conflict_page, merged_form
 from annals.api.ui.edit.dry_runs import future_events
 from annals.api.ui.edit.entity_form import EntityForm
 from annals.api.ui.edit.entity_state import EntityState, read_formats, read_state
-from annals.api.ui.edit.fields import DOCUMENT, FieldError
-from annals.api.ui.edit.request_body import changed_values, document_members, request_body
+from annals.api.ui.edit.fields import (
+    ACTION,
+    DOCUMENT,
+    DOCUMENT_FILE,
+    EPOCH,
+    META_EPOCH,
+    POSITION,
+    SWITCH,
+    VERSION,
+    FieldError,
+    entity_fields,
+)
+from annals.api.ui.edit.request_body import changed_values, document_members, request_body, stated_values
 from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.forms import Form, read_upload
 from annals.api.ui.own_api import ApiAnswer, Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import Forbidden
-from annals.domain.errors.problems import BadRequest, MismatchedEpoch, NotFound, Problem
+from annals.domain.errors.problems import BadRequest, MismatchedEpoch, MismatchedId, NotFound, Problem
 
 CHECK: Final = "check"
 PREVIEW: Final = "preview"
@@ -29,8 +39,7 @@ MERGED: Final = "merged"
 AGAIN: Final = "again"
 _DRY_RUN: Final = {"dryrun": ""}
 _ONLY_NEW: Final[Headers] = [(b"if-none-match", b"*")]
-_EPOCH: Final = "epoch"
-_META_EPOCH: Final = "metaepoch"
+_ONLY_EXISTING: Final[Headers] = [(b"if-match", b"*")]
 
 
 class Write(NamedTuple):
@@ -64,7 +73,7 @@ async def edit_page(page: PageContext) -> Response:
     if page.request.method != "POST":
         return await EntityForm(f"Edit {id}", place, False, await read_state(page, place, formats), cancel).render(page)
     form = await _read_form(page)
-    base = await read_state(page, place, formats, form.get("position") or None)
+    base = await read_state(page, place, formats, form.get(POSITION) or None)
     return await _act(page, EntityForm(f"Edit {id}", place, False, base, cancel, form))
 
 
@@ -72,7 +81,8 @@ async def _state_of_new(page: PageContext, place: ModelPlace) -> EntityState:
     """What a new entity begins with: a Version with what the default Version has, all others with nothing."""
     formats = await read_formats(page)
     if not place.is_version:
-        return EntityState(0, {}, {}, formats=formats)
+        switches = (each for each in entity_fields(place, formats, is_new=True) if each.kind == SWITCH)
+        return EntityState(0, {each.name: each.text_of(each.default) for each in switches}, {}, formats=formats)
     resource = ModelPlace(place.segments[:4], place.segments[2], str(place.definition["singular"]), place.definition)
     default = await read_state(page, resource, formats)
     texts = {name: text for name, text in default.texts.items() if not name.startswith("meta.")}
@@ -82,7 +92,7 @@ async def _state_of_new(page: PageContext, place: ModelPlace) -> EntityState:
 async def _act(page: PageContext, shown: EntityForm) -> Response:
     """What a button of the form does."""
     form = shown.form or await _read_form(page)
-    action = form.get("action")
+    action = form.get(ACTION)
     if action == AGAIN:
         return await replace(shown, form=form).render(page)
     if action == DISCARD:
@@ -93,9 +103,7 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
     if action == CHECK:
         if not shown.place.has_document:
             raise BadRequest(error_detail="only a document can be checked")
-        versionid = (
-            None if shown.is_new else form.get("loadedversion") or shown.base.versionid or shown.place.segments[-1]
-        )
+        versionid = None if shown.is_new else form.get(VERSION) or shown.base.versionid or shown.place.segments[-1]
         return await replace(shown, check=await check_document(page, shown.place, form, versionid)).render(page)
     try:
         write = _write(shown)
@@ -108,18 +116,25 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
         return page.saved(write.path, await _send(page, write))
     except FieldError as error:
         return await shown.mistaken(error).render(page, 400)
-    except MismatchedEpoch:
-        return await conflict_page(page, shown)
     except Forbidden:
         raise
     except Problem as problem:
+        if _is_conflict(shown, problem):
+            return await conflict_page(page, shown)
         return await shown.refused(page, problem).render(page, problem.status)
+
+
+def _is_conflict(shown: EntityForm, problem: Problem) -> bool:
+    """Whether somebody changed the entity since the form was loaded, or made another Version the default one."""
+    if isinstance(problem, MismatchedId):
+        return shown.place.is_resource and problem.arguments["singular"] == "version"
+    return isinstance(problem, MismatchedEpoch)
 
 
 async def _read_form(page: PageContext) -> Form:
     """The form that was sent, or the one that a sign-in has kept, which is only shown."""
     form = await read_upload(page.request, page.receive)
-    return Form({**form.kept, "action": AGAIN}, {}) if form.kept else form
+    return Form({**form.kept, ACTION: AGAIN}, {}) if form.kept else form
 
 
 async def _send(page: PageContext, write: Write, query: Query | None = None) -> ApiAnswer:
@@ -138,8 +153,8 @@ def _write_of_new(shown: EntityForm) -> Write:
     if not id and not place.is_version:
         raise FieldError(place.id_name, "It is required.")
     fields = [field for field in shown.fields if field.name != place.id_name]
-    body = request_body(place, _present(changed_values(fields, form, {})), {}) | document_members(place, form, "")
-    if file := form.files.get("document file"):
+    body = request_body(place, stated_values(fields, form), {}) | document_members(place, form, "")
+    if file := form.files.get(DOCUMENT_FILE):
         body.setdefault("contenttype", file.type)
     elif place.has_document and form.get(DOCUMENT).lstrip()[:1] in ("{", "["):
         body.setdefault("contenttype", "application/json")
@@ -151,27 +166,23 @@ def _write_of_new(shown: EntityForm) -> Write:
     return Write("PUT", xid + details, body, _ONLY_NEW, f"explore{xid}")
 
 
-def _present(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
 def _write_of_change(shown: EntityForm) -> Write | None:
     form, place, base = shown.form, shown.place, shown.base
     assert form is not None, "the form was sent"
-    changed = changed_values(shown.fields, form, base.values)
+    changed = changed_values(shown.fields, form, base)
     body = request_body(place, changed, base.values) | document_members(place, form, base.document)
     if not body:
         return None
     path = f"explore{place.xid}"
     meta = body.get("meta") if place.is_resource else None  # elsewhere it is an extension like any other
     if meta is not None:
-        meta[_EPOCH] = _number(form.get(_META_EPOCH))
+        meta["epoch"] = _number(form.get(META_EPOCH))
         if len(body) == 1:  # the default Version is not touched
-            return Write("PATCH", f"{place.xid}/meta", meta, [], path)
-    body[_EPOCH] = _number(form.get(_EPOCH))
-    if versionid := form.get("loadedversion"):
+            return Write("PATCH", f"{place.xid}/meta", meta, _ONLY_EXISTING, path)
+    body["epoch"] = _number(form.get(EPOCH))
+    if versionid := form.get(VERSION):
         body["versionid"] = versionid
-    return Write("PATCH", place.api_path, body, [], path)
+    return Write("PATCH", place.api_path, body, _ONLY_EXISTING, path)
 
 
 def _number(text: str) -> int | None:

@@ -27,7 +27,7 @@ from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors.http_errors import PreconditionFailed
-from annals.domain.errors.problems import Problem
+from annals.domain.errors.problems import NotFound, Problem
 
 _MAX_FILE_NAME: Final = 200
 
@@ -66,7 +66,12 @@ class EntityForm:
 
     def text(self, name: str) -> str:
         """The text of a field: what was sent, else what the form began with."""
-        return self.form.get(name) if self.form is not None else self.base.texts.get(name, "")
+        return self.form.get(name) if self.form is not None else self.base.text(name)
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file that was chosen; empty without one."""
+        return self.form.file_name(DOCUMENT_FILE)[:_MAX_FILE_NAME] if self.form is not None else ""
 
     def shown(self, *, of_meta: bool) -> list[ShownField]:
         """The fields of the entity, or those of the group "Meta"."""
@@ -80,6 +85,9 @@ class EntityForm:
     def refused(self, page: PageContext, problem: Problem) -> EntityForm:
         """The form with a refusal of the API."""
         names = {each.name for each in self.fields} | ({DOCUMENT} if self.place.has_document else set())
+        if isinstance(problem, PreconditionFailed) and not self.is_new:
+            alert = shown_problem(NotFound(self.place.xid), page.asked)
+            return replace(self, alert=alert._replace(title="Somebody has deleted this since the form was loaded."))
         errors = field_errors(problem, self.place, names, document_text(self.form) if self.form else "")
         alert = shown_problem(problem, page.asked)
         if isinstance(problem, PreconditionFailed):
@@ -99,6 +107,6 @@ class EntityForm:
             "document": self.text(DOCUMENT),
             "document_error": (self.errors or {}).get(DOCUMENT, ""),
             "others_name": OTHERS,
-            "file_name": self.form.file_name(DOCUMENT_FILE)[:_MAX_FILE_NAME] if self.form is not None else "",
+            "file_name": self.file_name,
         }
         return await page.render("edit/form.html", self.title, status, **values)

@@ -39,6 +39,10 @@ class EntityState:
     formats: Sequence[str] = ()
     document_url: str = ""
 
+    def text(self, name: str) -> str:
+        """The text of a field; empty without one."""
+        return self.texts.get(name, "")
+
     @property
     def has_plain_document(self) -> bool:
         """Whether a form can show the document as text."""
@@ -69,7 +73,7 @@ async def read_state(
         answer.position or 0,
         texts | {DOCUMENT: document or ""},
         values,
-        entity["epoch"],
+        entity.get("epoch"),  # an xref that leads nowhere shows none
         meta.get("epoch"),
         entity.get("versionid") if place.is_resource else None,
         document,

@@ -18,8 +18,14 @@ JSON: Final = "json"
 META: Final = "meta."
 #: The fields without an attribute of their own.
 OTHERS: Final = "other attributes"
-DOCUMENT: Final = "document"
+DOCUMENT: Final = "document text"
 DOCUMENT_FILE: Final = "document file"
+#: The fields of the form itself. Their names have a space, which no attribute has.
+ACTION: Final = "form action"
+POSITION: Final = "loaded position"
+EPOCH: Final = "loaded epoch"
+META_EPOCH: Final = "loaded meta epoch"
+VERSION: Final = "loaded version"
 #: The extensions of a Resource's meta.
 META_OTHERS: Final = META + OTHERS
 #: The attributes that the specification gives each meta: those that the form has, and others that clients can write.
@@ -45,7 +51,7 @@ class FieldError(Exception):
 class Field(NamedTuple):
     """One field. name: in the form; label: the name of the attribute. choices: of a combobox, without the empty one.
 
-    is_number: whether the values are numbers.
+    is_number: whether the values are numbers. default: the value of an entity without one; None without a default.
     """
 
     name: str
@@ -55,6 +61,7 @@ class Field(NamedTuple):
     description: str = ""
     choices: Sequence[str] = ()
     is_number: bool = False
+    default: Any = None
 
     @property
     def id(self) -> str:
@@ -71,10 +78,15 @@ class Field(NamedTuple):
             return _indented(value)
         return value if isinstance(value, str) else dumps(value).decode()
 
-    def value_of(self, text: str, base: Any) -> Any:
-        """The value of a text; None for no value. base: the value before. Raises: FieldError."""
+    @property
+    def is_long(self) -> bool:
+        """Whether its text can have several lines."""
+        return self.kind == TEXT and self.label == "description"
+
+    def value_of(self, text: str) -> Any:
+        """The value of a text; None for no value. Raises: FieldError."""
         if self.kind == SWITCH:
-            return True if text == _ON else (None if base is None else False)
+            return text == _ON
         if not text.strip():
             return None
         if self.kind != JSON and not self.is_number:
@@ -132,10 +144,10 @@ def _id_field(place: ModelPlace) -> Field:
 def _hidden_names(place: ModelPlace, *, is_new: bool) -> Collection[str]:
     """Attributes that a form does not have: ids, collections, the document, and what the server sets."""
     nested = place.nested_names
-    names = {place.id_name, f"{place.definition.get('singular', '')}id", "versionid", *SERVER_SET, *nested}
+    names = {place.id_name, f"{place.definition.get('singular', '')}id", *place.server_set, *nested}
     names |= {f"{name}{suffix}" for name in nested for suffix in ("url", "count")}
-    if not (place.is_version and is_new):
-        names.add("ancestorid")
+    if place.is_resource or place.is_version:
+        names |= {"versionid"} if place.is_version and is_new else {"versionid", "ancestorid"}
     return names | {*place.document_names[:1], *place.document_names[2:]}
 
 
@@ -146,9 +158,10 @@ def _field(name: str, label: str, definition: Mapping[str, Any], formats: Sequen
         choices = list(formats)
     kind = _KINDS.get(type, TEXT)
     is_choice = bool(choices) and kind in (TEXT, NUMBER)
-    is_required = bool(definition.get("required")) and "default" not in definition and label != "ancestorid"
+    default = definition.get("default")
+    is_required = bool(definition.get("required")) and default is None and label != "ancestorid"
     description = definition.get("description", "")
-    return Field(name, label, CHOICE if is_choice else kind, is_required, description, choices, kind == NUMBER)
+    return Field(name, label, CHOICE if is_choice else kind, is_required, description, choices, kind == NUMBER, default)
 
 
 def _indented(value: Any) -> str:

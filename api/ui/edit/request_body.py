@@ -6,22 +6,41 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from annals.api.ui.edit.entity_state import EntityState
 from annals.api.ui.edit.fields import DOCUMENT, DOCUMENT_FILE, META, META_OTHERS, OTHERS, Field, FieldError
-from annals.api.ui.forms import Form
+from annals.api.ui.forms import Form, with_line_feeds
 from annals.api.ui.registry_model import ModelPlace
+from annals.domain.values.json_text import is_equal
 
 _META_NAME: Final = "meta"
 
 
-def changed_values(fields: Sequence[Field], form: Form, base: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that differ, by the names of fields; None for one that is to go. Raises: FieldError."""
+def changed_values(fields: Sequence[Field], form: Form, base: EntityState) -> dict[str, Any]:
+    """The values whose texts differ from what the form began with, by the names of fields; None for one that is to go.
+
+    Raises: FieldError.
+    """
     found: dict[str, Any] = {}
     for field in fields:
-        before = base.get(field.name)
-        value = field.value_of(form.get(field.name), before)
-        if value != before:
-            found[field.name] = value
+        text = form.get(field.name)
+        if text != with_line_feeds(base.text(field.name)):
+            value = field.value_of(text)
+            if not is_equal(value, base.values.get(field.name)):
+                found[field.name] = value
     return found
+
+
+def stated_values(fields: Sequence[Field], form: Form) -> dict[str, Any]:
+    """The values of a new entity, by the names of fields; of a switch that is off, if it is required or has a default.
+
+    Raises: FieldError.
+    """
+    values = {field.name: (field, field.value_of(form.get(field.name))) for field in fields}
+    return {
+        name: value
+        for name, (field, value) in values.items()
+        if value is not None and (value is not False or field.is_required or field.default is not None)
+    }
 
 
 def request_body(place: ModelPlace, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +63,7 @@ def _changed_extensions(field: str, changed: Mapping[str, Any], base: Mapping[st
     if not isinstance(after, dict):
         raise FieldError(field, "This has to be a JSON object.")
     removed = {name: None for name in before if name not in after}
-    return removed | {name: value for name, value in after.items() if value != before.get(name)}
+    return removed | {name: value for name, value in after.items() if not is_equal(value, before.get(name))}
 
 
 def document_members(place: ModelPlace, form: Form, base: str | None) -> dict[str, Any]:
@@ -58,7 +77,7 @@ def document_members(place: ModelPlace, form: Form, base: str | None) -> dict[st
     if (file := form.files.get(DOCUMENT_FILE)) is not None:
         return {base64_name: b64encode(file.content).decode()}
     text = form.get(DOCUMENT)
-    if base is None or text == _with_line_feeds(base):
+    if base is None or text == with_line_feeds(base):
         return {}
     if not text:
         return {name: None}
@@ -74,10 +93,6 @@ def document_bytes(form: Form) -> bytes:
 def document_text(form: Form) -> str:
     """The document that a form has, as text; other bytes are replaced."""
     return document_bytes(form).decode(errors="replace")
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n")
 
 
 def _with_line_ends_of(base: str, text: str) -> str:

@@ -11,7 +11,7 @@ from annals.api.ui.explore.deprecation import is_deprecated
 from annals.api.ui.own_api import ApiAnswer
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
-from annals.api.ui.registry_model import SERVER_SET, ModelPlace
+from annals.api.ui.registry_model import ModelPlace
 from annals.api.ui.rights import create_link
 from annals.domain.errors.problems import BadFilter
 
@@ -97,7 +97,7 @@ def _column_names(page: PageContext, place: ModelPlace, members: Mapping[str, An
     listed = [
         name
         for name in place.scalar_names()
-        if name not in (*SERVER_SET, *_NOT_LISTED, *place.document_names, place.id_name)
+        if name not in (*place.server_set, *_NOT_LISTED, *place.document_names, place.id_name)
         and not name.endswith("url")
         and name != f"{place.definition.get('singular')}id"
         and (name in ("name", sorted_name) or not members or any(name in member for member in members.values()))

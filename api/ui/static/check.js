@@ -1,6 +1,6 @@
 // Checks the document of a form while it is typed. The answer is the page itself, of which one region is taken.
 const form = document.querySelector("form[data-check]");
-const editor = form?.elements.namedItem("document");
+const editor = document.querySelector("#document");
 const PAUSE = 500;
 let timer, running, last = 0;
 
@@ -9,7 +9,7 @@ async function check() {
   running?.abort();
   running = new AbortController();
   const data = new FormData(form);
-  data.set("action", "check");
+  data.set("form action", "check");
   data.delete("document file");
   try {
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body: data, signal: running.signal });

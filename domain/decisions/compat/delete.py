@@ -28,6 +28,8 @@ def apply_legacy_delete(changes: ChangeSet, command: DeleteEntities) -> None:
     """
     number = command.facade.number if command.facade else None
     if number is None:
+        if len(xids.segments(command.xid)) == 4:
+            check_no_xref(changes.existing_resource(command.xid))
         delete_entities(changes, command)
         return
     xid = xids.resource_of(command.xid)

@@ -79,7 +79,7 @@ def test_long_documents_are_replaced_by_files(api: Api) -> None:
     api.done("PUT", "/dirs/d/files/f", (MARKUP * 40_000).encode(), content_type="text/plain")
     page = HtmlPage(api.send("GET", "/ui/edit/dirs/d/files/f").text)
     assert "A file replaces it." in page.main.text and "Document" not in page.fields
-    body = urlencode({"action": "save", "name": "named", "epoch": "1"}).encode()
+    body = urlencode({"form action": "save", "name": "named", "loaded epoch": "1"}).encode()
     assert api.send("POST", "/ui/edit/dirs/d/files/f", body, **FORM).status_code == 303
     assert api.send("GET", "/dirs/d/files/f").text == MARKUP * 40_000
 
@@ -91,11 +91,12 @@ def test_a_conflict_does_not_repeat_documents(api: Api) -> None:
     position = api.get("/-/log/head")["position"]
     theirs, yours = b"theirs\r\n" * 30_000, "yours\n" * 30_000
     api.done("PUT", path, theirs, content_type="text/plain")
-    fields = {"action": "save", "name": "named", "document": yours, "epoch": "1", "position": str(position)}
+    state = {"loaded epoch": "1", "loaded position": str(position)}
+    fields = {"form action": "save", "name": "named", "document text": yours, **state}
     answer = api.send("POST", f"/ui/edit{path}", urlencode(fields).encode(), **FORM)
     assert answer.status_code == 409 and answer.text.count("theirs") < 5_000 and "more characters" in answer.text
-    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', answer.text)
-    merged = {**fields, **dict(hidden), "action": "merged", "pick document": "theirs"}
+    hidden = re.findall(r'<input type="hidden" name="([\w ]+)" value="([^"]*)"', answer.text)
+    merged = {**fields, **dict(hidden), "form action": "merged", "pick document text": "theirs"}
     assert api.send("POST", f"/ui/edit{path}", urlencode(merged).encode(), **FORM).status_code == 303
     assert api.send("GET", path).content == theirs and api.get(f"{path}$details")["name"] == "named"
 

@@ -15,6 +15,7 @@ from tests.support.html_pages import HtmlPage
 from tests.support.registries.in_process import Api, create, serving
 
 SCHEMA = "schemagroups/g/schemas/s"
+SAVE, CHECK = {"form action": "save"}, {"form action": "check"}
 
 
 def record(*names: str) -> dict[str, Any]:
@@ -41,11 +42,17 @@ def fields(document: dict[str, Any]) -> dict[str, str]:
     """The fields of the form."""
     text = json.dumps(document)
     meta = {"meta.compatibility": "backward", "meta.defaultversionid": "1"}
-    return {"format": "Avro/1.11", "contenttype": "application/json", "document": text, "epoch": "1", **meta}
+    return {
+        "format": "Avro/1.11",
+        "contenttype": "application/json",
+        "document text": text,
+        "loaded epoch": "1",
+        **meta,
+    }
 
 
 def checked(api: Api, path: str, document: dict[str, Any]) -> str:
-    answer = submit(api, path, action="check", **fields(document))
+    answer = submit(api, path, **CHECK, **fields(document))
     return HtmlPage(answer.text).region("Check result").text
 
 
@@ -54,7 +61,7 @@ def test_a_first_version_that_is_edited_in_place(api: Api, path: str) -> None:
     """UI-82, SC-32: neither a check nor a save compares a first Version with the document that it replaces."""
     result = checked(api, path, record("a", "b", "c"))
     assert "Not compatible" not in result and "There is nothing to compare with." in result
-    answer = submit(api, path, action="save", **fields(record("a", "b", "c")), metaepoch="2")
+    answer = submit(api, path, **SAVE, **fields(record("a", "b", "c")), **{"loaded meta epoch": "2"})
     assert answer.status_code == 303, HtmlPage(answer.text).main.text
 
 
@@ -62,7 +69,7 @@ def test_what_follows_a_version_that_is_edited_in_place(api: Api) -> None:
     """UI-82: an edited Version is compared with the Versions that follow it, as in a save."""
     path = "edit/schemagroups/g/schemas/t/versions/1"
     assert "Not compatible" in checked(api, path, record("a")) and "Version 2" in checked(api, path, record("a"))
-    answer = submit(api, path, action="save", **fields(record("a")))
+    answer = submit(api, path, **SAVE, **fields(record("a")))
     assert answer.status_code == 400 and "compatible" in HtmlPage(answer.text).statuses[0]
     assert "Not compatible" not in checked(api, path, record("a", "b", "c"))
 
@@ -97,7 +104,7 @@ def test_a_refusal_is_at_line_and_column(api: Api) -> None:
     """UI-81, UI-82: line and column are in the message at the document, and in the table of the check."""
     lines = json.dumps(record("a", "b", "c"), indent=1)
     row = lines.split("\n").index('   "name": "c",')
-    path, form = f"new/{SCHEMA}/versions", fields({}) | {"document": lines, "versionid": "2"}
-    refused = HtmlPage(submit(api, path, **form, action="save").text)
+    path, form = f"new/{SCHEMA}/versions", fields({}) | {"document text": lines, "versionid": "2"}
+    refused = HtmlPage(submit(api, path, **SAVE, **form).text)
     assert f"line {row}, column 3, at /fields/2" in refused.main.text
-    assert f"line {row}, column 3, at /fields/2" in HtmlPage(submit(api, path, **form, action="check").text).main.text
+    assert f"line {row}, column 3, at /fields/2" in HtmlPage(submit(api, path, **CHECK, **form).text).main.text

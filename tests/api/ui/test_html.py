@@ -36,15 +36,26 @@ LINK: Final = {"url": "http://127.0.0.1:9/r", "mode": "pull"}
 _FILE: Final = "transfer/export"
 #: Forms that are refused, checked or previewed, each with its path and fields.
 FORMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "refused": (f"edit/{READING}", {"action": "save", "labels": "{", "document": "{"}),
-    "invalid": ("new/schemagroups/sensors/schemas", {"action": "save", "schemaid": "a b", "name": "x"}),
-    "checked": (f"edit/{READING}", {"action": "check", "format": "Avro/1.12.0", "document": '{"type": "recor"}'}),
+    "refused": (f"edit/{READING}", {"form action": "save", "labels": "{", "document text": "{"}),
+    "invalid": ("new/schemagroups/sensors/schemas", {"form action": "save", "schemaid": "a b", "name": "x"}),
+    "checked": (
+        f"edit/{READING}",
+        {"form action": "check", "format": "Avro/1.12.0", "document text": '{"type": "recor"}'},
+    ),
     "incompatible": (
         f"edit/{READING}",
-        {"action": "check", "format": "Avro/1.12.0", "meta.compatibility": "backward", "document": '"string"'},
+        {
+            "form action": "check",
+            "format": "Avro/1.12.0",
+            "meta.compatibility": "backward",
+            "document text": '"string"',
+        },
     ),
-    "previewed": (f"new/{READING}/versions", {"action": "preview", "versionid": "9", "name": HOSTILE}),
-    "conflict": ("edit/schemagroups/sensors", {"action": "save", "epoch": "1", "position": "5", "name": "mine"}),
+    "previewed": (f"new/{READING}/versions", {"form action": "preview", "versionid": "9", "name": HOSTILE}),
+    "conflict": (
+        "edit/schemagroups/sensors",
+        {"form action": "save", "loaded epoch": "1", "loaded position": "5", "name": "mine"},
+    ),
     "unconfirmed": ("delete/schemagroups/sensors", {"confirm": "wrong"}),
     "key refused": ("keys", {"name": "caller:a", "role": "reader"}),
     "grant refused": ("grants", {"subject": "carol", "role": "reader"}),

@@ -17,7 +17,7 @@ from tests.support.html_pages import Element, HtmlPage
 from tests.support.oidc_site import Site, running_site
 from tests.support.registries.in_process import Api, create, serving
 
-FIELDS: Final = {"action": "save", "schemagroupid": "g", "name": "typed <before>", "other attributes": ""}
+FIELDS: Final = {"form action": "save", "schemagroupid": "g", "name": "typed <before>", "other attributes": ""}
 FILE: Final = ("<b>order</b>.avsc", b"{}", "application/json")
 
 
@@ -45,7 +45,7 @@ def hidden_fields(form: Element) -> dict[str, str]:
 def test_the_name_of_a_chosen_file(api: Api) -> None:
     """UI-81, UI-87: a page cannot choose a file, so the form names the one chosen before, also after a refusal."""
     path = "/ui/new/schemagroups/g/schemas"
-    fields = {"action": "save", "schemaid": "order", "labels": "{"}
+    fields = {"form action": "save", "schemaid": "order", "labels": "{"}
     api.runner.run(api.client.post("/ui/login", data={"token": "root"}))
     page = sent(api, path, fields, FILE)
     assert page.heading == "Sign in"
@@ -66,7 +66,7 @@ def test_a_form_of_a_browser_without_a_session(api: Api) -> None:
         request = api.client.post(path, data=fields, headers={"sec-fetch-mode": "navigate"})
         return api.runner.run(request)
 
-    fields = {"action": "save", "name": "<" * 100_000}
+    fields = {"form action": "save", "name": "<" * 100_000}
     for cookie in ("", "annals-known=.", "annals-known=x.x"):
         api.client.headers["cookie"] = cookie
         assert len(posted("/ui/new/schemagroups", fields).content) < 20_000

@@ -53,8 +53,11 @@ def test_long_numbers_in_forms(api: Api) -> None:
     """UI-50: they are no epochs, and no 500."""
     api.done("PUT", "/dirs/d", {"files": {"f": {}}})
     for number in ("9" * 20, "9" * 5000):
-        assert posted(api, "edit/dirs/d", action="save", name="n", epoch=number).status_code < 500
-        assert posted(api, "edit/dirs/d/files/f", action="save", metaepoch=number, epoch=number).status_code < 500
+        assert (
+            posted(api, "edit/dirs/d", **{"form action": "save", "name": "n", "loaded epoch": number}).status_code < 500
+        )
+        fields = {"form action": "save", "name": "n", "loaded meta epoch": number, "loaded epoch": number}
+        assert posted(api, "edit/dirs/d/files/f", **fields).status_code < 500
 
 
 def test_a_long_time_of_grace(sqlite_url: str) -> None:
@@ -73,7 +76,7 @@ def test_the_registry_is_no_entity_of_the_explorer(api: Api) -> None:
 def test_only_a_document_is_checked(api: Api) -> None:
     api.done("PUT", "/dirs/d", {})
     for path in ("edit/", "edit/%2F", "edit/dirs/d"):
-        assert posted(api, path, action="check").status_code == 400
+        assert posted(api, path, **{"form action": "check"}).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["model", "capabilities"])

@@ -158,7 +158,7 @@ def test_values_are_text(filled: Api) -> None:
 
 def test_posts_come_from_own_pages(filled: Api) -> None:
     """ACC-84: a form on a page of another site writes nothing."""
-    body = urlencode({"action": "save", "dirid": "evil"}).encode()
+    body = urlencode({"form action": "save", "dirid": "evil"}).encode()
     for sender in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
         headers = {"content-type": FORM["content-type"], **sender}
         assert filled.send("POST", "/ui/new/dirs", body, **headers).status_code == 403
@@ -169,7 +169,7 @@ def test_an_epoch_of_another_change_is_a_conflict(filled: Api) -> None:
     """UI-84, UI-85: an entity that was changed since the page was loaded is neither overwritten nor deleted."""
     position = filled.get("/-/log/head")["position"]
     filled.done("PATCH", "/dirs/d", {"name": "theirs"})
-    fields = {"action": "save", "name": "mine", "epoch": "1", "position": str(position)}
+    fields = {"form action": "save", "name": "mine", "loaded epoch": "1", "loaded position": str(position)}
     answer = filled.send("POST", "/ui/edit/dirs/d", urlencode(fields).encode(), **FORM)
     assert answer.status_code == 409 and "<h1><bdi>Conflict</bdi></h1>" in answer.text
     deletion = urlencode({"epoch": "1", "confirm": "d"}).encode()
@@ -280,7 +280,8 @@ def test_attributes_of_a_meta(sqlite_url: str) -> None:
         assert (meta["owner"], meta["level"], meta["a"]) == ("ann", 2, [1]), "the level is a number"
         form = show(api, "edit/dirs/d/files/f")
         assert json.loads(form.fields["Other meta attributes"].text) == {"a": [1]}
-        state = {"position": str(api.get("/-/log/head")["position"]), "epoch": "1", "metaepoch": str(meta["epoch"])}
+        position = str(api.get("/-/log/head")["position"])
+        state = {"loaded position": position, "loaded epoch": "1", "loaded meta epoch": str(meta["epoch"])}
         kept = {"meta.owner": "ben", "meta.level": "2", "meta.defaultversionid": "1"}
         refused = submit(api, "edit/dirs/d/files/f", {**state, **kept, "meta.other attributes": "[1]"})
         assert HtmlPage(refused.text).fields["Other meta attributes"].attributes["aria-invalid"] == "true"
@@ -292,7 +293,7 @@ def test_attributes_of_a_meta(sqlite_url: str) -> None:
 
 def submit(api: Api, path: str, fields: Mapping[str, str]) -> httpx.Response:
     """Saves a form that has these fields."""
-    return api.send("POST", f"/ui/{path}", urlencode({"action": "save", **fields}).encode(), **FORM)
+    return api.send("POST", f"/ui/{path}", urlencode({"form action": "save", **fields}).encode(), **FORM)
 
 
 def test_attributes_named_as_other_entities_have_them(sqlite_url: str) -> None:
@@ -309,8 +310,8 @@ def save(api: Api, path: str, *, others: Any, name: str = "") -> httpx.Response:
     """Saves the form of an entity with a name and extensions."""
     epoch = api.get(f"/{path}" + "$details" * ("/files/" in path))["epoch"]
     position = api.get("/-/log/head")["position"]
-    fields = {"name": name, "other attributes": json.dumps(others), "action": "save", "metaepoch": "1"}
-    body = urlencode({**fields, "epoch": str(epoch), "position": str(position)}).encode()
+    fields = {"name": name, "other attributes": json.dumps(others), "form action": "save", "loaded meta epoch": "1"}
+    body = urlencode({**fields, "loaded epoch": str(epoch), "loaded position": str(position)}).encode()
     return api.send("POST", f"/ui/edit/{path}", body, **FORM)
 
 
