@@ -78,8 +78,8 @@ class SubscriptionActionHandler:
 
     def _status(self, request: Request, name: str) -> Mapping[str, Any]:
         subscription = self._find(request, request.segments[1])
-        if name == "pause":
-            self._context.deliveries.wait_until_applied(subscription)
+        if name in ("pause", "resume"):
+            self._context.deliveries.wait_until_applied(subscription, needs_row=name == "resume")
         return self._context.deliveries.status(subscription)
 
     def _has_stopped(self, name: str, subscription: Subscription) -> bool:

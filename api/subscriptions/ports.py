@@ -42,7 +42,7 @@ class Deliveries(Protocol):
     def discard(self, id: str, sequence: str) -> None:
         """Removes a dead letter. The log already has the request, so this may do nothing."""
 
-    def wait_until_applied(self, subscription: Subscription) -> bool:
+    def wait_until_applied(self, subscription: Subscription, *, needs_row: bool = False) -> bool:
         """Whether the deliverer has read the log up to a subscription's position; waits briefly for that.
 
         A response to a request that stops deliveries waits for this, because no attempt may start after it (SUB-504,
@@ -89,7 +89,7 @@ class NoDeliveries:
     def discard(self, id: str, sequence: str) -> None:
         """See Deliveries."""
 
-    def wait_until_applied(self, subscription: Subscription) -> bool:
+    def wait_until_applied(self, subscription: Subscription, *, needs_row: bool = False) -> bool:
         """See Deliveries."""
         return True
 

@@ -28,6 +28,7 @@ from annals.domain.errors import problems
 from annals.domain.values.json_text import dumps
 from annals.projections.events.event_families import EventFamily
 from annals.projections.subscriptions.preview import Preview
+from annals.projections.subscriptions.transport.webhook_handshake import granted_rate
 
 PREVIEWS: Final = SUBSCRIPTIONS
 
@@ -71,12 +72,7 @@ class PreviewRoutes:
 
     async def _consent(self, request: Request, id: str, secret: str) -> Response:
         """200 if the secret was valid. Raises: ApiNotFound."""
-        rate_header = request.header(_RATE_HEADER) or ""
-        rate = (
-            int(rate_header)
-            if rate_header.isascii() and rate_header.isdecimal() and 0 < len(rate_header) < 10
-            else None
-        )
+        rate = granted_rate(request.header(_RATE_HEADER))
         # A HEAD is no consent, because chat and mail clients send it to preview links.
         is_valid = request.method != "HEAD" and await asyncio.to_thread(
             self._context.deliveries.consent, id, secret, rate

@@ -24,6 +24,7 @@ from annals.commands.store.hashes import NO_INTERACTION
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.world import Secret
 from annals.domain.subscriptions.subscription import Subscription
+from annals.domain.subscriptions.subscription_document import normalized_source
 from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
 from annals.projections.subscriptions.state.subscriptions import CreatedSubscription
@@ -83,6 +84,8 @@ class SubscriptionReadHandler:
     def _list_page(self, request: Request) -> Response:
         parameters = query_params(request, _PARAMETERS)
         values = {name: single_value(parameters, name) for name in _PARAMETERS}
+        if source := values["source"]:
+            values["source"] = normalized_source(source, self._context.read_support())
         limit = parse_number("limit", values["limit"], 1, MAX_LIMIT)
         snapshot = self._snapshot(request, values[_ASOF])
         after_position = parse_number("after", values["after"], 0, (1 << 63) - 1) or 0

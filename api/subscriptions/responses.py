@@ -28,13 +28,13 @@ def subscription_document(subscription: Subscription, caller: Caller, reveal: Re
     """The response body of a subscription without its status. Only the owner sees the queries of URIs (SUB-917)."""
     members = {"id": subscription.id, **deepcopy(dict(subscription.attributes))}
     for name, reference in subscription.secrets.items():
-        if name.endswith(QUERY_SUFFIX) and caller.name == subscription.owner:
+        if name.startswith(HEADERS_PREFIX):  # also a header whose name ends like the query of a URI
+            # Without this member, a client that sends the response back would remove the secret headers (SUB-915).
+            members["protocolsettings"].setdefault("headers", {})
+        elif name.endswith(QUERY_SUFFIX) and caller.name == subscription.owner:
             query = reveal(Secret(reference, subscription_xid(subscription.id), name))
             if query is not None:
                 _append_query(members, name.removesuffix(QUERY_SUFFIX).split("."), query)
-        if name.startswith(HEADERS_PREFIX):
-            # Without this member, a client that sends the response back would remove the secret headers (SUB-915).
-            members["protocolsettings"].setdefault("headers", {})
     return members
 
 

@@ -172,8 +172,12 @@ def _is_text_node(node: SyntaxNode) -> bool:
 
 
 def _reduce_signs(signs: tuple[str, ...]) -> tuple[str, ...]:
-    """An equivalent shorter list: an even run of equal operators becomes two, an odd run becomes one."""
-    return tuple(sign for sign, repeated in groupby(signs) for _ in range(2 - sum(1 for _ in repeated) % 2))
+    """An equivalent shorter list: a run of equal operators becomes one of two or three.
+
+    A longer run equals that: the first operator casts, and what fails there is false or zero for the second (SUB-642).
+    """
+    runs = ((sign, sum(1 for _ in repeated)) for sign, repeated in groupby(signs))
+    return tuple(sign for sign, count in runs for _ in range(count if count < 4 else 2 + count % 2))
 
 
 def _evaluator(node: SyntaxNode, children: list[Evaluator]) -> Evaluator:

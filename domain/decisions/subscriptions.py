@@ -228,12 +228,12 @@ def _is_retained(
         return True
     if name in command.dropped_secrets:
         return False
+    if name.startswith(HEADERS_PREFIX):
+        return "headers" in settings
     if name.endswith(QUERY_SUFFIX):
         path = name.removesuffix(QUERY_SUFFIX)
         was_shown = context.caller == stored.owner and world.secret(secret) is not None
         return not was_shown and _value_at(command.attributes, path) == _value_at(stored.attributes, path)
-    if name.startswith(HEADERS_PREFIX):
-        return "headers" in settings
     return name == SIGNINGKEY and command.attributes["protocol"] == sink_uris.HTTP
 
 

@@ -50,10 +50,19 @@ def _parse_endpoint(value: Any, place: ErrorPlace) -> str:
     return str(value)
 
 
+def _parse_token(value: Any, place: ErrorPlace) -> str:
+    """A token that fits into a header at its end."""
+    token = parse_line(value, place)
+    if token != token.strip():
+        raise place.error("value", "a token cannot begin or end with a blank")
+    return token
+
+
 _TYPE: Final = Member(choice_type("PLAIN", "ACCESSTOKEN", "REFRESHTOKEN"), required=True)
 _SECRET: Final = Member(MemberType("string", parse_line, {"secret": True}))
+_ACCESS_TOKEN: Final = MemberType("string", _parse_token, {"secret": True})
 _TOKEN: Final[MemberTable] = {
-    "accesstoken": _SECRET,
+    "accesstoken": Member(_ACCESS_TOKEN),
     EXPIRES: Member(MemberType("timestamp", _parse_expiry), required=True),
     "accesstokentype": Member(pattern_type(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+", "it is not the type of a token"), "bearer"),
 }

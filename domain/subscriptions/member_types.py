@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -145,12 +146,11 @@ def number_type(minimum: float, maximum: float) -> MemberType:
     """A number in a range."""
 
     def parse(value: Any, place: ErrorPlace) -> int | float:
-        if type(value) not in (int, float):
+        if type(value) not in (int, float, Decimal):  # the last for texts such as 2.50, which JSON keeps exactly
             raise place.error("type", "a number is needed")
         if not minimum <= value <= maximum:
             raise place.error("value", f"it is not from {minimum} to {maximum}")
-        number: int | float = value
-        return number
+        return value if isinstance(value, int) else float(value)
 
     return MemberType("number", parse, {"minimum": minimum, "maximum": maximum})
 

@@ -78,11 +78,13 @@ _MODES: Final = {
 
 
 def _parse_header(value: Any, place: ErrorPlace) -> str:
-    """The value of a header: printable ASCII and spaces."""
+    """The value of a header: printable ASCII, and spaces in it. HTTP has no others."""
     if not isinstance(value, str):
         raise place.error("type", "a string is needed")
     if not re.fullmatch(r"[\x20-\x7e]*", value):
         raise place.error("value", "a header can have printable ASCII only")
+    if value != value.strip():
+        raise place.error("value", "a header cannot begin or end with a blank")
     return value
 
 
@@ -131,6 +133,9 @@ _CLOUDEVENTS_ATTRIBUTES: Final = frozenset(
 )
 _HEADERS_TYPE: Final = map_type(MemberType("string", _parse_header_name), MemberType("string", _parse_header))
 _TEXT_TYPE: Final = MemberType("string", _parse_text)
+_SYMBOL_TYPE: Final = pattern_type(r"[\x20-\x7e]+", "a name of AMQP can have printable ASCII only")
+#: Bytes of a client id, whose length Kafka writes as a signed number of 16 bits.
+_MAX_CLIENT_ID: Final = (1 << 15) - 1
 _TOPIC_TYPE: Final = pattern_type(r"[^+#\x00]+", "a topic to send to cannot have wildcards", 65535)
 _MQTT_MEMBERS: Final[MemberTable] = {
     "topicname": Member(_TOPIC_TYPE, required=True),
@@ -156,7 +161,7 @@ _PROTOCOL_MEMBERS: Final[Mapping[str, MemberTable]] = {
         "address": Member(TEXT),
         "linkname": Member(TEXT),
         "sendersettlementmode": Member(choice_type("settled", "unsettled"), "unsettled"),
-        "linkproperties": Member(map_type(TEXT, _TEXT_TYPE)),
+        "linkproperties": Member(map_type(_SYMBOL_TYPE, _TEXT_TYPE)),
     },
     KAFKA: {
         "topicname": Member(
@@ -165,7 +170,7 @@ _PROTOCOL_MEMBERS: Final[Mapping[str, MemberTable]] = {
         "partitionkeyextractor": Member(
             pattern_type(r"[a-z0-9]+", "it is not the name of a context attribute"), "subject"
         ),
-        "clientid": Member(TEXT),
+        "clientid": Member(pattern_type(r".+", "it is empty", _MAX_CLIENT_ID)),
         "acks": Member(MemberType("string", _parse_acks, {"values": ["0", "1", "all", "-1"]}), "all"),
     },
     NATS: {

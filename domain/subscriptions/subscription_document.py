@@ -181,8 +181,13 @@ def _parse_source(value: Any, support: SubscriptionSupport, place: ErrorPlace) -
         uris.reference(text)
     except ValueError as error:
         raise place.error("value", str(error)) from None
-    without_slash = text.rstrip("/")
-    return without_slash if without_slash in support.sources.values() else text
+    return normalized_source(text, support)
+
+
+def normalized_source(source: str, support: SubscriptionSupport) -> str:
+    """A source as subscriptions store it: one of our own without a slash at its end (SUB-103)."""
+    without_slash = source.rstrip("/")
+    return without_slash if without_slash in support.sources.values() else source
 
 
 def _parse_types(value: Any, place: ErrorPlace) -> list[Json]:

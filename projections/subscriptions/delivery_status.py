@@ -54,8 +54,9 @@ _SELECT_HOURS: Final = (
 _SELECT_POSITION: Final = "SELECT position FROM delivery_state WHERE subscription = ?"
 _SELECT_RECORD: Final = "SELECT facts FROM delivery_state WHERE subscription = ?"
 _HAS_HOLDER: Final = "SELECT 1 FROM delivery_lease WHERE subscription = ?"
-#: Seconds between two checks whether another process has applied a change.
+#: Seconds between two checks whether a deliverer has applied a change, and those for which an answer waits for it.
 _POLL_SECONDS: Final = 0.02
+_APPLY_SECONDS: Final = 2.0
 
 
 class LocalDeliverer(Protocol):
@@ -162,15 +163,16 @@ class StoredDeliveries:
             self._local.apply_requests_soon()
         return True
 
-    def wait_until_applied(self, subscription: Subscription, seconds: float = 2.0) -> bool:
+    def wait_until_applied(self, subscription: Subscription, *, needs_row: bool = False) -> bool:
         """Whether the deliverer has applied the log's changes to a subscription up to the subscription's position.
 
-        A deliverer in this process has applied them before any command is answered; those in other processes poll the
-        log continuously. Also True when no process delivers for the subscription.
+        A deliverer in this process has applied them before any command is answered, and writes its row soon after;
+        those in other processes poll the log continuously. Also True when no process delivers for the subscription.
+        needs_row: wait for the row, from which the status is read.
         """
-        if self._local is not None and self._local.progress(subscription.id) is not None:
+        if not needs_row and self._local is not None and self._local.progress(subscription.id) is not None:
             return True
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _APPLY_SECONDS
         while not self._is_applied(subscription):
             if time.monotonic() >= deadline:
                 return False

@@ -101,7 +101,9 @@ def _parse_members(response: HttpResponse) -> dict[str, Any]:
 
 def _is_token(value: Any) -> TypeGuard[str]:
     """Whether a value can be sent in a header and stored."""
-    return isinstance(value, str) and 0 < len(value) <= MAX_TOKEN_LENGTH and value.isascii() and value.isprintable()
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_TOKEN_LENGTH:
+        return False
+    return value.isascii() and value.isprintable() and value == value.strip()
 
 
 def _expiry(lifetime: Any, started_at: float) -> float | None:

@@ -97,6 +97,14 @@ def parse_rate(text: str) -> int | None:
     return int(stripped)
 
 
+def granted_rate(text: str | None) -> int | None:
+    """The rate that a callback grants: 0 for unlimited; None for what was requested, if it names none (SUB-713)."""
+    try:
+        return parse_rate(text or "") or 0
+    except ValueError:
+        return None
+
+
 def callback_url(root_url: str, id: str, secret: str) -> str:
     """The URL at which a sink consents. root_url: the registry's root URL, as sinks see it."""
     return f"{root_url.rstrip('/')}/-/subscriptions/{quote(id, safe='')}/consent/{quote(secret, safe='')}"

@@ -43,6 +43,18 @@ def test_attempts_of_a_real_sink(store_url: str, sinks: Webhooks) -> None:
         assert numbers == [[4, 3, 2], [1]]
 
 
+def test_a_resume_answers_with_what_it_has_done(store_url: str, sinks: Webhooks) -> None:
+    # SUB-509: also where deliveries had stopped by themselves
+    create(store_url)
+    sinks.answer = lambda path, event: 410
+    with delivering(store_url) as api:
+        path = subscribed(api, f"{sinks.url}/s", types=["io.xregistry.group.created"])
+        api.done("PUT", "/dirs/a", {})
+        until(lambda: api.get(path)["status"]["state"] == "gone")
+        sinks.answer = lambda path, event: 204
+        assert api.send("POST", f"{path}/actions/resume").json()["state"] == "active"
+
+
 @pytest.mark.parametrize("query", ["limit=0", "limit=1001", "after=x", "asof=1"])
 def test_refused_parameters(sqlite_url: str, sinks: Webhooks, query: str) -> None:
     create(sqlite_url)

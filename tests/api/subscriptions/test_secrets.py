@@ -17,7 +17,7 @@ from annals.commands.store.log import Store
 from annals.commands.store.secrets import Vault
 from annals.projections.entities.view_pool import ViewPool
 from tests.support.registries.in_process import Api, create, serving
-from tests.support.subscribing import BODY, KEY, SINK, TOKENS, bearer
+from tests.support.subscribing import BODY, KEY, SINK, TOKENS, bearer, create_subscription
 
 MARK = "swordfish"
 SECRETS: dict[str, Any] = {
@@ -137,6 +137,19 @@ def test_a_scan(api: Api, store_url: str, caplog: pytest.LogCaptureFixture) -> N
         "endpoint",
         "dead",
     }
+
+
+def test_headers_that_end_like_the_query_of_a_uri(api: Api) -> None:
+    # SUB-915, SUB-505: the subscription and all lists can be read; an update without the header's value keeps it
+    headers = {"X-Token.query": MARK, "X-Auth.Query": MARK}
+    created = create_subscription(api, {"protocolsettings": {"headers": headers}}, **bearer("ann"))
+    path = f"/subscriptions/{created['id']}"
+    assert created["protocolsettings"]["headers"] == {}
+    assert [each["id"] for each in api.done("GET", "/subscriptions", **bearer("ann")).json()] == [created["id"]]
+    stored = api.done("GET", "/-/log/head", **bearer("root")).json()
+    api.done("PUT", path, {**BODY, "protocolsettings": {"headers": {}}}, **bearer("ann"))
+    assert api.done("GET", "/-/log/head", **bearer("root")).json() == stored, "nothing has changed"
+    assert api.done("DELETE", path, **bearer("ann")).status_code in (200, 204)
 
 
 def test_who_delivers_has_them(api: Api, store_url: str) -> None:

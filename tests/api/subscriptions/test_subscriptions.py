@@ -161,7 +161,8 @@ def test_query(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     ids = [each["id"] for each in api.get("/subscriptions")]
     assert [each["protocol"] for each in api.get("/subscriptions")] == ["HTTP", "HTTP", "KAFKA"]
     assert [each["id"] for each in api.get("/subscriptions?protocol=KAFKA")] == ids[2:]
-    assert [each["id"] for each in api.get(f"/subscriptions?source={BASE}")] == ids[1:2]
+    for source in (BASE, f"{BASE}/"):  # SUB-103
+        assert [each["id"] for each in api.get(f"/subscriptions?source={source}")] == ids[1:2]
     assert [each["id"] for each in api.get("/subscriptions?state=active")] == ids
     assert api.get("/subscriptions?state=gone") == []
     paths, seen = "/subscriptions?limit=2", list[str]()
@@ -395,3 +396,10 @@ def test_consent(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     assert api.send("GET", f"{path}/wrong").status_code == 404
     assert api.send("HEAD", f"{path}/right").status_code == 404
     assert stored_deliveries.done == [("consent", "s1", "right", "120"), ("consent", "s1", "wrong", "None")]
+
+
+@pytest.mark.parametrize(("rate", "granted"), [("*", "0"), ("0", "None"), ("00", "None"), ("-1", "None"), ("5", "5")])
+def test_rates_of_callbacks(api: Api, stored_deliveries: InMemoryDeliveries, rate: str, granted: str) -> None:
+    # SUB-713: 0 stands for unlimited, which only * asks for; without a rate, the requested one counts
+    api.send("POST", "/-/subscriptions/s1/consent/right", webhook_allowed_rate=rate)
+    assert stored_deliveries.done == [("consent", "s1", "right", granted)]

@@ -75,13 +75,15 @@ def test_an_expression_has_a_bounded_number_of_steps(text: str) -> None:
         compile_expression(text)
 
 
-def test_signs_in_a_row_do_what_one_or_two_do() -> None:
-    # SUB-611: also for the least Integer, which has no negative, and for other types
+def test_signs_in_a_row_do_what_they_do_one_by_one() -> None:
+    # SUB-611, SUB-642: also for the least Integer, which has no negative, for other types, and for what cannot be cast
     for sign in ("-", "NOT "):
         for operand in ("n", "least", "a", "c", "b", "TRUE", "0"):
             event = {**EVENT, "least": -(2**31)}
-            found = [compile_expression(sign * count + operand).evaluate(event) for count in range(1, 8)]
-            assert found[0::2] == [found[0]] * 4 and found[1::2] == [found[1]] * 3
+            for count in range(1, 8):
+                in_a_row = compile_expression(sign * count + operand)
+                one_by_one = compile_expression(f"{sign}(" * count + operand + ")" * count)
+                assert in_a_row.evaluate(event) == one_by_one.evaluate(event)
 
 
 def test_an_evaluation_goes_through_a_bounded_amount_of_text() -> None:

@@ -15,6 +15,7 @@ from annals.domain.subscriptions.subscription_document import (
     SubscriptionSupport,
     parse_subscription,
 )
+from annals.domain.values.json_text import loads
 
 ROWS = yaml.load(Path(__file__).with_name("properties.yaml").read_text(), yaml.CSafeLoader)
 BASE = {"sink": "https://sink.example/in", "protocol": "HTTP"}
@@ -49,6 +50,13 @@ def test_refused(row: dict[str, Any]) -> None:
         parse(row)
     assert [caught.value.extensions["code"], caught.value.extensions["pointer"]] == row["refused"]
     assert not any(secret in caught.value.text() for secret in ("u:p@", "whsec_YWJj"))
+
+
+@pytest.mark.parametrize(("text", "number"), [("2.50", 2.5), ("25e-1", 2.5), ("2e0", 2), ("2", 2)])
+def test_numbers_are_the_same_however_they_are_written(text: str, number: float) -> None:
+    # SUB-102: only other JSON types are refused
+    found = parse({"given": loads(f'{{"protocolsettings": {{"retry": {{"multiplier": {text}}}}}}}'.encode())})
+    assert found.attributes["protocolsettings"]["retry"]["multiplier"] == number
 
 
 def test_a_document_is_an_object() -> None:
