@@ -40,7 +40,10 @@ class HeaderCodec:
         self._types: dict[str, str] = dict(_header_types(type.version.definitions))
 
     def encode(self, attributes: Mapping[str, Json]) -> Headers:
-        """The headers of attributes, in their order. Values that are not scalars or maps of scalars are left out."""
+        """The headers of attributes, in their order.
+
+        Values that are not scalars or maps of scalars are left out, and so are entries whose key no header can have.
+        """
         headers: Headers = []
         for name, value in attributes.items():
             if isinstance(value, dict):
@@ -72,7 +75,8 @@ class HeaderCodec:
     def _map_headers(self, name: str, value: Mapping[str, Json]) -> Iterator[tuple[bytes, bytes]]:
         if self._types.get(name, self._types.get("*")) == "map":
             for key, item in value.items():
-                yield _header_name(f"{name}.{key}"), _header_value(item)
+                if ":" not in key:  # which the name of a header cannot have
+                    yield _header_name(f"{name}.{key}"), _header_value(item)
 
     def _check_header(self, header: str) -> None:
         for name in (self.type.singular, f"{self.type.singular}base64", "contenttype"):

@@ -126,6 +126,7 @@ class LinksRoutes:
         command = WriteLink(f"{COLLECTION}/{id}", is_new, link_properties.attributes, link_properties.secrets)
         if not is_new:
             return await self._submit(request, command, 200)
+        await asyncio.to_thread(self._check_source, id, command)
         await asyncio.to_thread(self._forget_progress, command.xid)
         await asyncio.to_thread(self._check_ring, command)
         response = await self._submit(request, command, 201)
@@ -186,6 +187,17 @@ class LinksRoutes:
             headers.append((b"location", f"{request.base}{command.xid}".encode()))
         link = await asyncio.to_thread(lambda: find_link(self._quick_view(), command.xid.rpartition("/")[2]))
         return _json_response(request, code, await asyncio.to_thread(self._link_with_status, link), headers)
+
+    def _check_source(self, id: str, command: WriteLink) -> None:
+        """Raises: InvalidLink if entities that a removed link of this id copied would be taken for those of another."""
+        former = self._quick_view().links.former(id)
+        if former is None or not former.is_inbound or former.follows_log:
+            return
+        if (former.url, former.dialect) != (command.attributes["url"], command.attributes["dialect"]):
+            reason = (
+                f"a removed link of this id copied from {former.url}, and its copies are still its own; take another"
+            )
+            raise InvalidLink.at_pointer("taken", "/id", reason)
 
     def _forget_progress(self, xid: str) -> None:
         """Removes stored progress of an earlier link with the same id, which is not valid for a new link."""

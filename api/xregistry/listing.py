@@ -64,6 +64,18 @@ def types_with_xref(parsed: ParsedRequest) -> list[str]:
     return resource_types({plural: group.resources for plural, group in parsed.definitions.model.groups.items()}, path)
 
 
+def cursor_of(parsed: ParsedRequest, head: int) -> Cursor | None:
+    """The cursor of a request; None if it has none. head: last position of the log. Raises: BadRequest."""
+    text = parsed.flags.cursor
+    return parse_cursor(text, _identity(parsed), head) if text is not None else None
+
+
+def _identity(parsed: ParsedRequest) -> str:
+    """The text that the cursor of a request has to match."""
+    request = parsed.request
+    return f"{request.base}{parsed.target.xid}?{'&'.join(_without_paging(request.query.decode('latin-1')))}"
+
+
 def list_collection(
     view: View, parsed: ParsedRequest, owner: EntityRow, types: Collection[str], max_members: int
 ) -> CollectionListing:
@@ -95,8 +107,9 @@ class _CollectionQuery:
         self._flags = flags
         self._url = f"{request.base}{target.xid}"
         self._query = _without_paging(request.query.decode("latin-1"))
+        self._identity = _identity(parsed)
         head = view.position()
-        self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
+        self._cursor = cursor_of(parsed, head)
         position = self._cursor.position if self._cursor else head
         view = view.at_cursor(position)
         filter, self._sort = filter_of(parsed), sort_of(parsed)
@@ -149,11 +162,6 @@ class _CollectionQuery:
         limit = [] if self._flags.limit is None else [f"limit={self._flags.limit}"]
         query = "&".join([*self._query, *limit, f"cursor={cursor.text(self._identity)}"])
         return b"link", f"<{self._url}?{query}>;rel={rel};count={cursor.count}".encode("latin-1")
-
-    @property
-    def _identity(self) -> str:
-        """The text that a cursor has to match."""
-        return f"{self._url}?{'&'.join(self._query)}"
 
 
 def _without_paging(query: str) -> list[str]:

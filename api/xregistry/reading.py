@@ -17,7 +17,7 @@ from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
 from annals.api.registry.entity_lookups import EntityLookups
-from annals.api.xregistry.listing import filter_of, list_collection, types_with_xref
+from annals.api.xregistry.listing import cursor_of, filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
 from annals.api.xregistry.render.explicit_values import without_defaults
 from annals.api.xregistry.render.filter_effects import FilterEffects
@@ -312,6 +312,8 @@ def _load_row(view: View, parsed: ParsedRequest) -> EntityRow | None:
     """
     target = parsed.target
     row = view.resolved_entity(_owner_xid(target))
+    if row is None and target.kind in COLLECTION_KINDS and (cursor := cursor_of(parsed, view.position())) is not None:
+        row = view.as_of(cursor.position).resolved_entity(_owner_xid(target))  # it may be gone since the first page
     if parsed.flags.doc and row is not None and target.kind in (PathKind.VERSIONS, PathKind.VERSION):
         resource = xids.resource_of(target.xid)
         if xref_of(view.entity(resource)):

@@ -57,7 +57,7 @@ from annals.domain.decisions.confluent.write_settings import write_settings
 from annals.domain.decisions.delete import delete_entities
 from annals.domain.decisions.replace_model import check_stored_entities
 from annals.domain.decisions.replication import decide_links as links
-from annals.domain.decisions.replication.copy_rights import check_copies
+from annals.domain.decisions.replication.copy_rights import check_copies, release_copies
 from annals.domain.decisions.replication.repair import repair
 from annals.domain.decisions.restore import restore
 from annals.domain.decisions.rules.capabilities_in_use import check_formats_in_use, check_versionmodes
@@ -89,6 +89,7 @@ RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     check_constraints,
     check_matching_versions,
     check_domain_rules,
+    release_copies,
 )
 
 

@@ -122,6 +122,7 @@ def _parse_expression(text: str, scope: PathScope, model: Model) -> FilterExpres
     attribute_type = definition["type"] if definition else None
     operator, filter_value = _operator_and_value(match["operator"], match["value"], attribute_type, text)
     source = f"{dot_path.text(attribute_path)}{match['operator'] or ''}{match['value'] or ''}"
+    attribute_path = _stored_path(attribute_path, type, operator, text)
     return FilterExpression(
         type,
         attribute_path,
@@ -131,6 +132,23 @@ def _parse_expression(text: str, scope: PathScope, model: Model) -> FilterExpres
         source,
         _derived_attribute(type, attribute_path, model),
     )
+
+
+def _stored_path(path: tuple[Step, ...], type: str, operator: Operator, text: str) -> tuple[Step, ...]:
+    """The path to look at: of another attribute for URLs that an entity has if, and only if, it has that one.
+
+    Raises: BadFilter for URLs that are neither stored nor made of an xid alone.
+    """
+    if path[-1] == "shortself" and len(path) - (path[0] == "meta") == 1:
+        raise _bad_filter(text, "the attribute shortself is not stored; filter by xid")
+    if depth(type) != depth("groups.resources"):
+        return path
+    is_presence = operator.positive is Operator.PRESENT
+    if path == ("meta", "defaultversionurl"):
+        if not is_presence:
+            raise _bad_filter(text, "the attribute is not stored; compare meta.defaultversionid")
+        return ("meta", "defaultversionid")
+    return ("versionscount",) if is_presence and path == ("versionsurl",) else path
 
 
 def _invalid_name(path: Sequence[Step]) -> str | None:
@@ -152,9 +170,10 @@ def _split_type(path: tuple[Step, ...], scope: PathScope, model: Model, text: st
 
 
 def _derived_attribute(type: str, path: Sequence[Step], model: Model) -> DerivedAttribute | None:
+    slash = "" if type == xids.REGISTRY else "/"  # with which the xid of the registry ends
     names = {
         **_SHARED_ATTRIBUTES,
-        **{f"{plural}url": DerivedAttribute(True, f"/{plural}") for plural in _collection_names(type, model)},
+        **{f"{plural}url": DerivedAttribute(True, slash + plural) for plural in _collection_names(type, model)},
     }
     if depth(type) < depth("groups.resources"):
         return names.get(str(path[0])) if len(path) == 1 else None

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from annals.commands.store.secrets import Vault
 from annals.domain.decisions.world import Secret
 from annals.domain.replication.link import COLLECTION, Link
+from annals.domain.values import xid as xids
 from annals.projections.database.drivers import Database
 from annals.projections.log.entities_outside_tree import EntitiesOutsideTree
+from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import reveal_secret
 
 
@@ -22,6 +24,14 @@ class StoredLinks:
     def get(self, id: str) -> Link | None:
         """A live link by its exact id."""
         entity = self._entities.get(id)
+        return Link.from_entity(entity, entity.position) if entity is not None else None
+
+    def former(self, id: str) -> Link | None:
+        """The last link of an id of which there is none now; None if there never was one."""
+        rows = Log(self._db).latest(xids.stream(f"{COLLECTION}/{id}"), 1)
+        if not rows:
+            return None
+        entity = EntitiesOutsideTree(self._db, COLLECTION, rows[0].position - 1).get(id)
         return Link.from_entity(entity, entity.position) if entity is not None else None
 
     def all(self, after: str = "") -> Iterator[Link]:

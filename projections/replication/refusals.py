@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from annals.domain.errors.http_errors import NotReceiving
-from annals.domain.errors.problems import Problem
+from annals.domain.errors.problems import REQUEST_PATH, REQUEST_URL, Problem
 
 
-def refusal_of(action: Callable[[], object]) -> str | None:
-    """The reason why an action is refused; None if it succeeds.
+def refusal_of(action: Callable[[], object], subject: str) -> str | None:
+    """The reason why an action is refused; None if it succeeds. subject: what it is about, if the reason names none.
 
     Raises: NotReceiving if the link was paused, promoted or deleted, which is no conflict of anything.
     """
@@ -18,5 +18,6 @@ def refusal_of(action: Callable[[], object]) -> str | None:
     except NotReceiving:
         raise
     except Problem as problem:
-        return problem.text()
+        has_placeholder = problem.subject in (None, REQUEST_PATH, REQUEST_URL)
+        return problem.text(subject if has_placeholder else None)
     return None

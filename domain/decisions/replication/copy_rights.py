@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from annals.domain.decisions.capabilities import DATA_CAPABILITIES
+from annals.domain.decisions.changes.change_set import ChangeSet
+from annals.domain.decisions.changes.drafts import GroupDraft
 from annals.domain.decisions.world import Context, World
 from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.errors.problems import Problem, Readonly
@@ -39,6 +41,31 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
             for link in links:
                 if _is_owner(link, event, world) or (not context.link and _has_other_definitions(link, event, world)):
                     raise readonly_copy(link, _topmost_xid(event, events, link, world))
+
+
+def release_copies(changes: ChangeSet) -> None:
+    """Makes copies that anybody else changes entities of this registry, which no later link takes for its own.
+
+    `check_copies` refuses such changes as long as the link of a copy delivers it.
+    """
+    if changes.context.link:
+        return
+    for group in changes.groups.values():
+        if group.link and group.before is not None and _has_other_values(group):
+            group.link = None
+    for resource in changes.resources.values():
+        versions = resource.versions.values()
+        if resource.link and (
+            resource.meta.is_updated or any(each.is_updated or each.deletion_reason is not None for each in versions)
+        ):
+            resource.link = None
+
+
+def _has_other_values(group: GroupDraft) -> bool:
+    """Whether own attributes differ from what is stored; a new member is no change of the Group."""
+    stored = group.previous_level.settable_values(group.before or {})
+    names = (group.attributes.keys() | stored.keys()) - _TOUCH_NAMES
+    return any(group.attributes.get(name) != stored.get(name) for name in names)
 
 
 def _topmost_xid(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:

@@ -76,11 +76,22 @@ class ScanSelection(Selection):
                 yield from self.rows(self.state.descend(row, self.base_url), types, *xids.subtree(row.xid))
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
+        if shown := self.shown_versions():
+            yield from (shown[key] for key in keys if key in shown)
+            return
         for chunk in batched(keys, BATCH_MEMBERS):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(chunk)])}
             for row in (rows[key] for key in chunk if key in rows):
                 yield next(self._resolve_xrefs([row]))
+
+    def shown_versions(self) -> dict[str, EntityRow]:
+        """See `Selection`: those of a Resource with an xref, as the past has no overrides."""
+        resource = _resource_above(self.low)
+        rows = self._rows_of_key(resource) if resource else []
+        if not any(map(xref.xref_of, rows)):
+            return {}
+        return {row.tree_key: row for row in self._resolve_xrefs(rows) if self.low <= row.tree_key < self.high}
 
     def _read_entities(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The entities of some types from one key to another, including those shown by xrefs."""
@@ -123,7 +134,7 @@ class ScannedMembers(CollectionMembers):
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
     ) -> Iterator[PageKey]:
         selection, descending = self._selection, self._sort.descending is not backwards
-        if not self._sort.path and selection.state.is_unfiltered:
+        if not self._sort.path and selection.state.is_unfiltered and not selection.shown_versions():
             return super().page_keys(after, backwards, limit)
         page_keys = (
             PageKey(*sort_key_of(row, self._sort))

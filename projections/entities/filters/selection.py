@@ -163,6 +163,10 @@ class Selection:
                 yield row
                 yield from next(descendants) if state.is_unfiltered else nested_rows.get(row.tree_key, ())
 
+    def shown_versions(self) -> dict[str, EntityRow]:
+        """The Versions by key, if only an xref shows them and no row is stored for them: none, as overrides do."""
+        return {}
+
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         """Rows by key, in the given order."""
         for chunk in batched(keys, BATCH_MEMBERS):

@@ -40,7 +40,7 @@ class LegacyConflicts:
 
     def attempt(self, subject: str, action: Callable[[], object]) -> bool:
         """Whether an action on an object succeeds; otherwise records the conflict. Raises: as `refusal_of`."""
-        if (reason := refusal_of(action)) is not None:
+        if (reason := refusal_of(action, subject)) is not None:
             self.add(subject, reason)
         return reason is None
 

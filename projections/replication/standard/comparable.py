@@ -99,9 +99,10 @@ class ComparableVersion:
         return unhashed.value is _ABSENT or unhashed.has_value_of(hashed.read()) or unhashed.read() == hashed.read()
 
     def write_body(self, type: ResourceType) -> dict[str, Any]:
-        """The body of a write. Reads the document."""
-        content = self.content.read() if type.hasdocument else b""
-        return {**self.attributes, **({f"{type.singular}base64": _base64(content)} if content else {})}
+        """The body of a write. Reads the document, also an empty one, without which the former would stay."""
+        if not type.hasdocument or f"{type.singular}url" in self.attributes:
+            return dict(self.attributes)
+        return {**self.attributes, f"{type.singular}base64": _base64(self.content.read())}
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Conflicts:
 
     def attempt(self, xid: str, action: Callable[[], object]) -> bool:
         """Whether an action on an entity succeeds; otherwise records the conflict. Raises: as `refusal_of`."""
-        if (reason := refusal_of(action)) is not None:
+        if (reason := refusal_of(action, xid)) is not None:
             self.add(xid, reason)
         return reason is None
 

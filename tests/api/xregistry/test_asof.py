@@ -22,6 +22,8 @@ POINTED = (
     *("/dirs/d/files/p/versions/1", "/dirs/d?inline", "/export", "/dirs/d/files?limit=2&inline=versions"),
     *("/dirs/d/files?filter=versions.versionid=1&inline", "/dirs/d/files?sort=fileid=desc"),
     *("/dirs/d/files/p/versions?filter=versionid=1", "/dirs/d/files?doc&filter=meta.xref"),
+    *("/dirs/d/files/p/versions?sort=versionid=desc", "/dirs/d/files/p/versions?limit=1&inline"),
+    *("/dirs/d/files/p/versions?sort=name", "/dirs/d/files/p/versions?filter=name&sort=name=desc&limit=1"),
 )
 
 REFUSED = {

@@ -147,6 +147,16 @@ def test_pages_agree_while_others_write(api: Api, query: str) -> None:
     assert "d0" in ids(api.done("GET", "/dirs"))
 
 
+def test_pages_go_on_after_the_owner_was_deleted(api: Api) -> None:
+    # PAG-7: all pages are of the position of the first
+    api.done("PUT", "/dirs/d1", {"files": {id: {} for id in "abc"}})
+    first = api.done("GET", "/dirs/d1/files?limit=2")
+    api.done("DELETE", "/dirs/d1")
+    assert ids(first) + ids(api.done("GET", links(first)["next"])) == ["a", "b", "c", "f"]
+    assert api.send("GET", "/dirs/d1/files?limit=2").status_code == 404
+    assert api.send("GET", links(first)["next"].replace("limit=2", "sort=epoch&limit=2")).status_code == 400
+
+
 def test_a_cursor_fits_its_request_only(api: Api) -> None:
     # PAG-6: a cursor is refused with another sort or path; another limit is accepted
     following = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"]

@@ -23,6 +23,7 @@ CHANGES: Final[list[tuple[str, str, str, Any, int]]] = [
     ("a birth", "POST", "/dirs/d/files/f/versions", {"old": {"createdat": LONG_AGO, "ancestorid": "one"}}, 1),
     ("JSON", "POST", "/dirs/d/files/f/versions", {"3": {"contenttype": "application/json", "file": {"a": [1]}}}, 1),
     ("a change", "POST", "/dirs/d/files/f/versions", {"one": {"name": "2", "depth": 1.5, "filebase64": SPACED}}, 1),
+    ("no bytes", "POST", "/dirs/d/files/f/versions", {"two": {"contenttype": "x/y", "filebase64": ""}}, 1),
     (
         "a default",
         "PUT",

@@ -65,6 +65,27 @@ def test_a_full_pull_copies_everything(source: Server, copy: Registry) -> None:
     copy.verified()
 
 
+def test_what_was_changed_here_is_no_copy_of_a_later_link(pair: tuple[Registry, Registry]) -> None:
+    """LEG-907, LEG-909: copies of a removed link belong to this registry once they are changed here."""
+    source, copy = pair
+    source.done("PUT", "/dirs/d", {"name": "source", "files": {"f": {"name": "source"}, "g": {"name": "source"}}})
+    copy.link("up", source.url, **LINK)
+    wait_until_equal_contents(source, copy)
+    copy.done("DELETE", "/-/links/up")
+    copy.done("PATCH", "/dirs/d", {"name": "mine"})
+    copy.done("PATCH", "/dirs/d/files/f$details", {"name": "mine"})
+    copy.done("PUT", "/dirs/d/files/h$details", {})
+    source.done("PATCH", "/dirs/d/files/g$details", {"name": "later"})
+    other = copy.request("POST", "/-/links", {"id": "up", "url": "https://other.example", **LINK})
+    assert (other.status_code, other.json()["pointer"]) == (400, "/id")
+    copy.link("up", source.url, **LINK, conflicts="skip")
+    until(lambda: copy.done("GET", "/dirs/d/files/g$details")["name"] == "later")
+    wait_for_polls(copy)
+    assert copy.done("GET", "/dirs/d")["name"] == "mine"
+    names = {id: file.get("name") for id, file in copy.done("GET", "/dirs/d/files").items()}
+    assert names == {"f": "mine", "g": "later", "h": None}
+
+
 def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -> None:
     """LEG-910: each changed Group or Resource is one command of the link; LEG-913: then both registries are equal."""
     copy.link("up", source.url, **LINK)
