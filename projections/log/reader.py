@@ -67,9 +67,13 @@ _SELECT_REVISIONS: Final = (
     f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? AND revision > ? AND position <= ? ORDER BY revision LIMIT ?"
 )
 _SELECT_LATEST: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? ORDER BY revision DESC LIMIT ?"
+_CREATED: Final = f"LIKE '{EntityCreated.TOPIC.partition(':')[0]}:%'"
+_SELECT_CREATIONS: Final = (
+    f"SELECT {_EVENT_COLUMNS} FROM log WHERE stream = ? AND topic {_CREATED} ORDER BY revision DESC LIMIT ?"
+)
 _CREATION_XID: Final = (
     "SELECT h.xid FROM log l JOIN head h ON h.tree_key = replace(l.stream, '/', '!')"
-    f" WHERE l.position = ? AND l.topic LIKE '{EntityCreated.TOPIC.partition(':')[0]}:%'"
+    f" WHERE l.position = ? AND l.topic {_CREATED}"
 )
 
 _SELECT_EXACT: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revision) IN (VALUES {{}})"
@@ -154,6 +158,10 @@ class Log:
     def latest(self, stream: str, limit: int) -> list[LogRow]:
         """The last events of one stream, in reverse order."""
         return self._events(_SELECT_LATEST, (stream, limit))
+
+    def creations(self, stream: str, limit: int) -> list[LogRow]:
+        """The last events of one stream that created its entity, in reverse order. Cost: O(events of the stream)."""
+        return self._events(_SELECT_CREATIONS, (stream, limit))
 
     def creation_xid(self, position: int) -> str | None:
         """The xid, as its stream spells it last, of the entity that an event created; None for another event."""

@@ -6,14 +6,15 @@ Rules LEG-902, LEG-907, LEG-909, LEG-912, LEG-913.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from annals.domain.compat.ids import decode_segment, to_registry_id
 from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.decisions.compat.group_formats import is_same_group_format
 from annals.domain.values import xid as xids
+from annals.projections.entities.rows import EntityRow
 from annals.projections.replication.compat.client import BrokenResponse, LegacyClient
 from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.definition_copier import DefinitionCopier
@@ -80,12 +81,18 @@ class Mirror:
         for local_xid in self._local_group_xids(id):
             row = self._local_registry.entity(local_xid)
             if row is None or self._local_registry.came_over_link(row):
+                if row is not None and not self._has_format(row, body):
+                    self._remove_group(local_xid)  # a format cannot change while there are members
                 is_written = self._conflicts.attempt(path, partial(self._local_registry.put_group, local_xid, body))
                 return self._record_group(id, local_xid) if is_written or row is not None else None
-            if is_same_group_format(self._local_registry.family, self._local_registry.format(row), body.get("format")):
+            if self._has_format(row, body):
                 return self._record_group(id, local_xid)
         self._conflicts.add(path, "a group of this name with another format exists here")
         return None
+
+    def _has_format(self, group: EntityRow, body: Mapping[str, Any]) -> bool:
+        """Whether a Group here has the format of one there."""
+        return is_same_group_format(self._local_registry.family, self._local_registry.format(group), body.get("format"))
 
     def copy_definition(self, group: str, id: str) -> None:
         """Copies a definition with its Versions, or deletes its copy. A broken original leaves its copy unchanged.

@@ -119,10 +119,14 @@ class LocalRegistry:
         plural, _, resources = xids.segments(xid)[:3]
         return self.model.groups[plural].resources[resources]
 
-    def creation_records(self, xid: str) -> list[CreationRecord]:
-        """The identities of an xid's entity at its last events, latest first."""
-        events = map(_MAPPER.event_of_row, self._view.log.latest(xids.stream(xid), _MAX_EVENTS))
-        return [_creation_record(event) for event in events if not isinstance(event, EntityDeleted)]
+    def creation_records(self, xid: str) -> Iterator[CreationRecord]:
+        """The identities of an xid's entities: at its last events, latest first, then where others were created.
+
+        Read as far as they are asked for, because a Group has an event for each of its members.
+        """
+        for read in (self._view.log.latest, self._view.log.creations):
+            events = map(_MAPPER.event_of_row, read(xids.stream(xid), _MAX_EVENTS))
+            yield from (_creation_record(event) for event in events if not isinstance(event, EntityDeleted))
 
     def _version(self, row: EntityRow, type: ResourceType) -> ComparableVersion:
         digest, view = row.document, self._view

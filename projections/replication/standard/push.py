@@ -174,9 +174,9 @@ class StandardPush:
         return None
 
     def _delete_remote(self, xid: str) -> str | None:
-        creation_records = self._local_registry.creation_records(xid)
+        last = next(self._local_registry.creation_records(xid), None)
         remote_xid = self._mapping.to_remote(xid)
-        if not creation_records or self._is_copied_from_remote(xid, creation_records[0].link):
+        if last is None or self._is_copied_from_remote(xid, last.link):
             return None
         remote_entity = (
             self._source.group(remote_xid) if len(xids.segments(xid)) == 2 else self._source.resource(remote_xid)
@@ -190,9 +190,9 @@ class StandardPush:
 
     def _is_known(self, xid: str, remote_entity: ComparableGroup | ComparableResource) -> bool:
         """Whether a remote entity is one that exists or existed in this registry; always True for a pointer."""
-        return remote_entity.createdat in (
-            None,
-            *(creation_record.createdat for creation_record in self._local_registry.creation_records(xid)),
+        createdat = remote_entity.createdat
+        return createdat is None or any(
+            createdat == record.createdat for record in self._local_registry.creation_records(xid)
         )
 
     def _is_copied_from_remote(self, xid: str, link: str | None) -> bool:

@@ -248,6 +248,25 @@ def test_copies_are_deleted_with_their_originals(api: Api, tmp_path: Path) -> No
 
 
 @EACH
+def test_recreated_groups_may_have_another_format(api: Api, tmp_path: Path) -> None:
+    """LEG-913, LEG-303: though the format of a Group with members cannot change."""
+    with running_registries(tmp_path, api, "a", "b") as (a, b):
+        a.group("g", format="One")
+        a.added("g", "s", b"1", format="One")
+        a.added("g", "t", b"1", format="One")
+        b.link("a", a, interval=NEVER)
+        wait_until_equal(a, b)
+        a.delete("g")
+        a.group("g", format="Other")
+        a.added("g", "s", b"1", b"2", format="Other")
+        b.registry.stop()
+        b.registry.start()
+        wait_until_equal(a, b)
+        until(lambda: b.contents("g", "s") == [b"1", b"2"])
+        assert "conflicts" not in b.registry.status("a")
+
+
+@EACH
 def test_recreated_definitions_are_replaced(api: Api, tmp_path: Path) -> None:
     """LEG-912, LEG-913: copies follow the current state, also if a URI has another document than before."""
     with running_registries(tmp_path, api, "a", "b") as (a, b):
