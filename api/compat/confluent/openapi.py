@@ -78,7 +78,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
     },
 }
 #: The query parameters of reads and of writes, each where it has a meaning; others are ignored.
-_READ_FLAGS: Final = ("deleted", "deletedOnly", "defaultToGlobal", "latestOnly", "normalize", "verbose")
+_READ_FLAGS: Final = ("aliases", "deleted", "deletedOnly", "defaultToGlobal", "latestOnly", "normalize", "verbose")
 _READ_TEXTS: Final = ("subject", "subjectPrefix", "contextPrefix", "format", "referenceFormat", "asof")
 _PAGE: Final = ("offset", "limit")
 _WRITE_FLAGS: Final = ("normalize", "force", "permanent", "recursive", "dryrun")

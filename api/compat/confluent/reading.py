@@ -175,20 +175,38 @@ def find_by_metadata(read: ConfluentRead) -> Response:
 
 
 def list_schemas(read: ConfluentRead) -> Iterator[dict[str, Any]]:
-    """Answers `GET /schemas`: versions of all subjects, by subject and number."""
-    prefix, params = _prefix(read, ""), read.params
+    """Answers `GET /schemas`: versions of all subjects, by subject and number.
+
+    With the flag `aliases`, they include those of subjects for which others with the prefix stand.
+    """
+    params, prefix, with_deleted = read.params, _prefix(read, ""), read.params.flag("deleted")
+    contexts = _contexts(read, prefix)
     by_subject: dict[Subject, list[SchemaVersion]] = {}
-    for version in read.view.listed_versions(_contexts(read, prefix)):
+    for version in read.view.listed_versions(contexts):
         subject = read.view.subject(version)
-        if has_prefix(subject, prefix) and (version.is_live or params.flag("deleted")):
+        if has_prefix(subject, prefix) and (version.is_live or with_deleted):
             by_subject.setdefault(subject, []).append(version)
+    aliases = _aliases(read, prefix, contexts) if params.flag("aliases") else {}
+    for subject in aliases.keys() - by_subject.keys():
+        by_subject[subject] = [version for version in read.view.versions(subject) if version.is_live or with_deleted]
     shown: list[SchemaVersion] = []
     for subject in sorted(by_subject, key=sort_key):
         versions = sorted(by_subject[subject], key=lambda version: version.number)
         shown += versions[-1:] if params.flag("latestOnly") else versions
     if rule_type := params.text("ruleType"):
         shown = [version for version in shown if _has_rule(version, rule_type)]
-    yield from read.view.schema_objects(params.page(shown), is_full=read.is_full)
+    for schema in read.view.schema_objects(params.page(shown), is_full=read.is_full):
+        names = aliases.get(parse_subject(schema["subject"])) if aliases else None
+        yield {**schema, "aliases": names} if names else schema
+
+
+def _aliases(read: ConfluentRead, prefix: str, contexts: list[str]) -> dict[Subject, list[str]]:
+    """The names of the aliases with a prefix, by the subjects for which they stand."""
+    found = (
+        (subject, [alias.qualified for alias in sorted(aliases, key=sort_key) if has_prefix(alias, prefix)])
+        for subject, aliases in read.view.aliases(contexts).items()
+    )
+    return {subject: names for subject, names in found if names}
 
 
 def list_types(read: ConfluentRead) -> Response:

@@ -161,6 +161,25 @@ class ConfluentView:
         )
         return {subject: self.versions(subject) for subject in subjects}
 
+    def aliases(self, contexts: Iterable[str]) -> dict[Subject, list[Subject]]:
+        """The aliases in contexts, by the subjects for which they stand (CSR-312). Cost: O(subjects)."""
+        found: dict[Subject, list[Subject]] = {}
+        for context in contexts:
+            if context in self.groups:
+                for name in self._configured_names(self.groups[context]):
+                    alias = Subject(context, name)
+                    if (target := self.registry.with_alias(alias)) != alias:
+                        found.setdefault(target, []).append(alias)
+        return found
+
+    def _configured_names(self, group: str) -> Iterator[str]:
+        """The subjects of a Group that may have a config of their own."""
+        entity = self._find(group_xid(group))
+        yield from facts_of(entity.private).get("subjects", {}) if entity is not None else ()
+        for row in self.read_model.subtree(group_xid(group), [f"{GROUPS}.{RESOURCES}"]):
+            if _facts(row).get("config"):
+                yield subject_name(row.xid, _facts(row))
+
     def listed_versions(self, contexts: Iterable[str]) -> Iterator[SchemaVersion]:
         """The live and soft-deleted versions of contexts, in no order."""
         known = [context for context in contexts if context in self.groups]
