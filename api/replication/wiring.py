@@ -51,6 +51,9 @@ class PassiveReplication:
         self._states.add_subjects(link, subjects)
         self._states.update(link, None, **{NOTIFIED_KEY: time.time()})
 
+    def links_changed(self) -> None:
+        """Notes that links have changed. The process that runs them polls for that."""
+
     def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
         """Receives a piece of another log; see `annals.projections.replication.log.receive`."""
         return receive(link, self._context, after, lines)
@@ -98,6 +101,9 @@ class ActiveReplication(PassiveReplication):
         self._states.add_subjects(link, subjects)
         if not self._service.wake(link):
             super().wake(link)
+
+    def links_changed(self) -> None:
+        self._service.links_changed()
 
 
 def build_link_context(settings: Settings, registry: Registry, states: LinkStates) -> LinkWorkerContext:

@@ -84,6 +84,10 @@ class ReplicationService:
         for link_thread in self._link_threads():
             link_thread.context.woken.set()
 
+    def links_changed(self) -> None:
+        """Makes the service start and stop links now, as somebody has changed some; it would notice soon anyway."""
+        self._woken.set()
+
     def wake(self, link: str) -> bool:
         """Makes a link check the other registry now. False if the link does not run in this process. link: its id."""
         with self._lock:
