@@ -35,7 +35,7 @@ from annals.domain.decisions.commands import ControlLink, DeleteLink, LinkComman
 from annals.domain.errors import problems
 from annals.domain.errors.http_errors import InvalidLink, RemoteUnavailable
 from annals.domain.registry.entities import Entity
-from annals.domain.replication.link import COLLECTION, TYPE, Link
+from annals.domain.replication.link import COLLECTION, KAFKA, LOG, PUSH, TYPE, Link
 from annals.domain.replication.link_document import CREDENTIAL, ID, parse_link
 from annals.projections.log.answer_position import note_position
 from annals.projections.replication.log.log_lines import BrokenFeed
@@ -191,13 +191,13 @@ class LinksRoutes:
 
     def _check_source(self, id: str, command: WriteLink) -> None:
         """Raises: InvalidLink if entities that a removed link of this id copied would be taken for those of another."""
-        former = self._quick_view().links.former(id)
-        if former is None or not former.is_inbound or former.follows_log:
+        if command.attributes["mode"] == PUSH or command.attributes["dialect"] in (LOG, KAFKA):
             return
-        if (former.url, former.dialect) != (command.attributes["url"], command.attributes["dialect"]):
-            reason = (
-                f"a removed link of this id copied from {former.url}, and its copies are still its own; take another"
-            )
+        earlier_links = self._quick_view().links.earlier(id)
+        former = next((link for link in earlier_links if link.is_inbound and not link.follows_log), None)
+        new_source = command.attributes["url"], command.attributes["dialect"]
+        if former is not None and (former.url, former.dialect) != new_source:
+            reason = f"a removed link of this id copied from {former.url}, and copies may still have it; take another"
             raise InvalidLink.at_pointer("taken", "/id", reason)
 
     def _forget_progress(self, xid: str) -> None:

@@ -109,7 +109,7 @@ class _CollectionQuery:
         self._query = _without_paging(request.query.decode("latin-1"))
         self._identity = _identity(parsed)
         head = view.position()
-        self._cursor = cursor_of(parsed, head)
+        self._cursor = parse_cursor(flags.cursor, self._identity, head) if flags.cursor is not None else None
         position = self._cursor.position if self._cursor else head
         view = view.at_cursor(position)
         filter, self._sort = filter_of(parsed), sort_of(parsed)

@@ -139,6 +139,11 @@ def current_capabilities(changes: ChangeSet) -> dict[str, Json]:
     return entity.attributes if entity else INITIAL
 
 
+def has_same_data(first: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    """Whether two sets of capabilities accept the same documents."""
+    return all(first.get(name) == other.get(name) for name in DATA_CAPABILITIES)
+
+
 def supported_data_capabilities(remote_capabilities: Mapping[str, Any]) -> dict[str, Json]:
     """The data capabilities of another registry, reduced to what this server offers.
 
@@ -177,10 +182,7 @@ def _offered_rules(format: str, value: Any) -> Json:
 def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], changed_names: tuple[str, ...] = ()) -> None:
     """Records the capabilities. If a link writes them, that link owns them from then on (LEG-909)."""
     current = changes.world.get(xids.CAPABILITIES)
-    is_same_data = current is not None and all(
-        current.attributes.get(name) == capabilities.get(name) for name in DATA_CAPABILITIES
-    )
-    link = changes.context.link or (current.private.get(LINK) if current and is_same_data else None)
+    link = changes.context.link or (current.private.get(LINK) if current else None)
     changes.root_after_images[xids.CAPABILITIES] = AfterImage(
         xids.CAPABILITIES,
         current.epoch + 1 if current else 1,

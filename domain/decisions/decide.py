@@ -60,7 +60,7 @@ from annals.domain.decisions.replication import decide_links as links
 from annals.domain.decisions.replication.copy_rights import check_copies, release_copies
 from annals.domain.decisions.replication.repair import repair
 from annals.domain.decisions.restore import restore
-from annals.domain.decisions.rules.capabilities_in_use import check_formats_in_use, check_versionmodes
+from annals.domain.decisions.rules.capabilities_in_use import check_versionmodes, recheck_formats
 from annals.domain.decisions.rules.complete_resources import complete_resources
 from annals.domain.decisions.rules.constraints import check_constraints
 from annals.domain.decisions.rules.domain_rules import check_domain_rules
@@ -83,7 +83,7 @@ RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     number_versions,
     drop_outdated_values,
     remove_importers,
-    check_formats_in_use,
+    recheck_formats,
     check_documents,
     assign_schema_ids,
     check_constraints,

@@ -139,9 +139,10 @@ def _stored_path(path: tuple[Step, ...], type: str, operator: Operator, text: st
 
     Raises: BadFilter for URLs that are neither stored nor made of an xid alone.
     """
-    if path[-1] == "shortself" and len(path) - (path[0] == "meta") == 1:
+    is_resource = depth(type) == depth("groups.resources")
+    if path == ("shortself",) or (is_resource and path == ("meta", "shortself")):
         raise _bad_filter(text, "the attribute shortself is not stored; filter by xid")
-    if depth(type) != depth("groups.resources"):
+    if not is_resource:
         return path
     is_presence = operator.positive is Operator.PRESENT
     if path == ("meta", "defaultversionurl"):

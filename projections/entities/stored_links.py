@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from annals.commands.store.secrets import Vault
 from annals.domain.decisions.world import Secret
@@ -12,6 +13,9 @@ from annals.projections.database.drivers import Database
 from annals.projections.log.entities_outside_tree import EntitiesOutsideTree
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.state.subscriptions import reveal_secret
+
+#: Links of one id that are looked at.
+_MAX_EARLIER: Final = 100
 
 
 class StoredLinks:
@@ -26,13 +30,12 @@ class StoredLinks:
         entity = self._entities.get(id)
         return Link.from_entity(entity, entity.position) if entity is not None else None
 
-    def former(self, id: str) -> Link | None:
-        """The last link of an id of which there is none now; None if there never was one."""
-        rows = Log(self._db).latest(xids.stream(f"{COLLECTION}/{id}"), 1)
-        if not rows:
-            return None
-        entity = EntitiesOutsideTree(self._db, COLLECTION, rows[0].position - 1).get(id)
-        return Link.from_entity(entity, entity.position) if entity is not None else None
+    def earlier(self, id: str) -> Iterator[Link]:
+        """The links that ever had an id, the last one first, each as it was created."""
+        for row in Log(self._db).creations(xids.stream(f"{COLLECTION}/{id}"), _MAX_EARLIER):
+            entity = EntitiesOutsideTree(self._db, COLLECTION, row.position).get(id)
+            if entity is not None:
+                yield Link.from_entity(entity, entity.position)
 
     def all(self, after: str = "") -> Iterator[Link]:
         """The live links, by id; a link whose event is damaged is reported and skipped. after: an id before them."""

@@ -100,7 +100,8 @@ class ConfluentView:
         xid = self._scope_xid(scope) if self._links else None
         if xid is None:
             return False
-        entity = self._find(xid)
+        # Over other dialects than a log, a copied Group keeps its own attributes only, and not what is in it.
+        entity = self._find(xid) if scope.name else None
         return link_of_copy(xid, self._links, entity.private if entity is not None else {}) is not None
 
     @cached_property

@@ -50,11 +50,16 @@ async def conflict_page(page: PageContext, shown: EntityForm) -> Response:
         _CONFLICT,
         place=shown.place,
         file_name=shown.file_name,
+        loses_text=shown.base.has_plain_document and not now.has_plain_document and _has_new_text(shown.base, form),
         rows=rows,
         hidden={**kept, **merged},
         now=now,
         action=page.link(page.path),
     )
+
+
+def _has_new_text(base: EntityState, form: Form) -> bool:
+    return form.get(DOCUMENT) != with_line_feeds(base.text(DOCUMENT))
 
 
 def merged_form(form: Form, theirs: Mapping[str, str]) -> Form:

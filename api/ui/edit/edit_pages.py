@@ -22,6 +22,7 @@ from annals.api.ui.edit.fields import (
     VERSION,
     FieldError,
     entity_fields,
+    meta_fields,
 )
 from annals.api.ui.edit.request_body import changed_values, document_members, request_body, stated_values
 from annals.api.ui.explore.entity_view import find_place
@@ -81,8 +82,9 @@ async def _state_of_new(page: PageContext, place: ModelPlace) -> EntityState:
     """What a new entity begins with: a Version with what the default Version has, all others with nothing."""
     formats = await read_formats(page)
     if not place.is_version:
-        switches = (each for each in entity_fields(place, formats, is_new=True) if each.kind == SWITCH)
-        return EntityState(0, {each.name: each.text_of(each.default) for each in switches}, {}, formats=formats)
+        fields = (*entity_fields(place, formats, is_new=True), *meta_fields(place, formats))
+        defaults = {each.name: each.text_of(each.default) for each in fields if each.kind == SWITCH}
+        return EntityState(0, defaults, {}, formats=formats)
     resource = ModelPlace(place.segments[:4], place.segments[2], str(place.definition["singular"]), place.definition)
     default = await read_state(page, resource, formats)
     texts = {name: text for name, text in default.texts.items() if not name.startswith("meta.")}

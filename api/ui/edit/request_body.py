@@ -35,12 +35,12 @@ def stated_values(fields: Sequence[Field], form: Form) -> dict[str, Any]:
 
     Raises: FieldError.
     """
-    values = {field.name: (field, field.value_of(form.get(field.name))) for field in fields}
-    return {
-        name: value
-        for name, (field, value) in values.items()
-        if value is not None and (value is not False or field.is_required or field.default is not None)
-    }
+    stated: dict[str, Any] = {}
+    for field in fields:
+        value = field.value_of(form.get(field.name))
+        if value is not None and (value is not False or field.is_required or field.default is not None):
+            stated[field.name] = value
+    return stated
 
 
 def request_body(place: ModelPlace, changed: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def document_members(place: ModelPlace, form: Form, base: str | None) -> dict[st
     if (file := form.files.get(DOCUMENT_FILE)) is not None:
         return {base64_name: b64encode(file.content).decode()}
     text = form.get(DOCUMENT)
-    if base is None or text == with_line_feeds(base):
+    if base is None or DOCUMENT not in form.fields or text == with_line_feeds(base):
         return {}
     if not text:
         return {name: None}

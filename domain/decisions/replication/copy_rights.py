@@ -7,10 +7,10 @@ and for the data capabilities the capabilities have it. Rule LEG-909.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
-from annals.domain.decisions.capabilities import DATA_CAPABILITIES
+from annals.domain.decisions.capabilities import has_same_data
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import GroupDraft
 from annals.domain.decisions.world import Context, World
@@ -21,6 +21,7 @@ from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEv
 from annals.domain.replication import LINK
 from annals.domain.replication.link import COLLECTION, LOG, Link
 from annals.domain.values import xid as xids
+from annals.domain.values.json_text import is_equal
 
 #: The attributes of a Group that differ when an entity below it is added or removed.
 _TOUCH_NAMES: Final = frozenset(("epoch", "modifiedat"))
@@ -44,28 +45,30 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
 
 
 def release_copies(changes: ChangeSet) -> None:
-    """Makes copies that anybody else changes entities of this registry, which no later link takes for its own.
+    """Makes copies that anybody else writes entities of this registry, which no later link takes for its own.
 
-    `check_copies` refuses such changes as long as the link of a copy delivers it.
+    `check_copies` refuses such writes as long as the link of a copy delivers it.
     """
     if changes.context.link:
         return
     for group in changes.groups.values():
-        if group.link and group.before is not None and _has_other_values(group):
+        if group.link and group.is_written and _differ(group.before or {}, group.attributes, _server_set_names(group)):
             group.link = None
     for resource in changes.resources.values():
         versions = resource.versions.values()
         if resource.link and (
-            resource.meta.is_updated or any(each.is_updated or each.deletion_reason is not None for each in versions)
+            resource.meta.is_written or any(each.is_written or each.deletion_reason == "deleted" for each in versions)
         ):
             resource.link = None
+    image, current = changes.root_after_images.get(xids.CAPABILITIES), changes.world.get(xids.CAPABILITIES)
+    if image is not None and current is not None and not has_same_data(current.attributes, image.attributes):
+        changes.root_after_images[xids.CAPABILITIES] = image._replace(private={})
 
 
-def _has_other_values(group: GroupDraft) -> bool:
-    """Whether own attributes differ from what is stored; a new member is no change of the Group."""
-    stored = group.previous_level.settable_values(group.before or {})
-    names = (group.attributes.keys() | stored.keys()) - _TOUCH_NAMES
-    return any(group.attributes.get(name) != stored.get(name) for name in names)
+def _server_set_names(group: GroupDraft) -> Set[str]:
+    """The names of what is stored of a Group that no client sets, so that a draft does not have them."""
+    stored = group.before or {}
+    return _TOUCH_NAMES | (stored.keys() - group.previous_level.settable_values(stored).keys())
 
 
 def _topmost_xid(event: EntityEvent, events: Sequence[EntityEvent], link: Link, world: World) -> str:
@@ -106,7 +109,7 @@ def _is_owner(link: Link, event: EntityEvent, world: World) -> bool:
     if owner is None or owner.private.get(LINK) != link.id:
         return False
     if event.xid == xids.CAPABILITIES:
-        return any(owner.attributes.get(name) != event.attributes.get(name) for name in DATA_CAPABILITIES)
+        return not has_same_data(owner.attributes, event.attributes)
     return len(segments) > 2 or _has_own_changes(owner, event)
 
 
@@ -117,11 +120,17 @@ def _has_own_changes(group: Entity, event: EntityEvent) -> bool:
     """
     if isinstance(event, EntityCreated | EntityDeleted):
         return True
-    ignored_names = _TOUCH_NAMES.union(name for name in group.attributes if name.endswith("count"))
-    return any(
-        name not in ignored_names and group.attributes.get(name) != event.attributes.get(name)
-        for name in group.attributes.keys() | event.attributes.keys()
+    return _differ(
+        group.attributes,
+        event.attributes,
+        _TOUCH_NAMES.union(name for name in group.attributes if name.endswith("count")),
     )
+
+
+def _differ(stored: Mapping[str, Any], written: Mapping[str, Any], ignored_names: Set[str]) -> bool:
+    """Whether other attributes than some differ."""
+    names = (stored.keys() | written.keys()) - ignored_names
+    return any(not is_equal(stored.get(name), written.get(name)) for name in names)
 
 
 def _has_other_definitions(link: Link, event: EntityEvent, world: World) -> bool:

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from annals.domain.decisions.capabilities import EnabledFormats, capabilities_after, current_capabilities
+from annals.domain.decisions.capabilities import (
+    EnabledFormats,
+    capabilities_after,
+    current_capabilities,
+    has_same_data,
+)
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.errors.problems import CapabilityError, ModelError
 from annals.domain.registry.entities import Attributes
@@ -32,13 +37,13 @@ def check_versionmodes(changes: ChangeSet) -> None:
                 raise ModelError(error_detail=f"{detail}, which is switched off")
 
 
-def check_formats_in_use(changes: ChangeSet) -> None:
+def recheck_formats(changes: ChangeSet) -> None:
     """Schedules a new check of the Versions whose format or rule the change enables. Cost: O(Versions) if it does.
 
     Raises: CapabilityError for a stored Version that still uses a format or rule that the change disables.
     """
     before, after = current_capabilities(changes), capabilities_after(changes)
-    if all(before[name] == after[name] for name in ("compatibilities", "formats")):
+    if has_same_data(before, after):
         return
     usages = _FormatUsages(changes, EnabledFormats(before), EnabledFormats(after))
     for group in changes.model.groups.values():

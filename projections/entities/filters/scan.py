@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import Final
 
 from annals.domain.filters import EntityFilter, depth
@@ -76,7 +77,7 @@ class ScanSelection(Selection):
                 yield from self.rows(self.state.descend(row, self.base_url), types, *xids.subtree(row.xid))
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
-        if shown := self.shown_versions():
+        if shown := self.shown_versions:
             yield from (shown[key] for key in keys if key in shown)
             return
         for chunk in batched(keys, BATCH_MEMBERS):
@@ -85,6 +86,7 @@ class ScanSelection(Selection):
             for row in (rows[key] for key in chunk if key in rows):
                 yield next(self._resolve_xrefs([row]))
 
+    @cached_property
     def shown_versions(self) -> dict[str, EntityRow]:
         """See `Selection`: those of a Resource with an xref, as the past has no overrides."""
         resource = _resource_above(self.low)
@@ -134,7 +136,7 @@ class ScannedMembers(CollectionMembers):
         self, after: PageKey | None = None, backwards: bool = False, limit: int | None = None
     ) -> Iterator[PageKey]:
         selection, descending = self._selection, self._sort.descending is not backwards
-        if not self._sort.path and selection.state.is_unfiltered and not selection.shown_versions():
+        if not self._sort.path and selection.state.is_unfiltered and not selection.shown_versions:
             return super().page_keys(after, backwards, limit)
         page_keys = (
             PageKey(*sort_key_of(row, self._sort))

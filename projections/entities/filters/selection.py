@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, groupby
 from typing import Final
 
@@ -163,6 +164,7 @@ class Selection:
                 yield row
                 yield from next(descendants) if state.is_unfiltered else nested_rows.get(row.tree_key, ())
 
+    @cached_property
     def shown_versions(self) -> dict[str, EntityRow]:
         """The Versions by key, if only an xref shows them and no row is stored for them: none, as overrides do."""
         return {}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from annals.domain.compat.errors import Conflict
 from annals.domain.compat.ids import decode_segment, to_registry_id
 from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.decisions.compat.group_formats import is_same_group_format
@@ -81,17 +82,27 @@ class Mirror:
         for local_xid in self._local_group_xids(id):
             row = self._local_registry.entity(local_xid)
             if row is None or self._local_registry.came_over_link(row):
-                if row is not None and not self._has_format(row, body):
-                    self._remove_group(local_xid)  # a format cannot change while there are members
-                is_written = self._conflicts.attempt(path, partial(self._local_registry.put_group, local_xid, body))
+                is_written = self._conflicts.attempt(path, partial(self._put_group, local_xid, row, body))
                 return self._record_group(id, local_xid) if is_written or row is not None else None
             if self._has_format(row, body):
                 return self._record_group(id, local_xid)
         self._conflicts.add(path, "a group of this name with another format exists here")
         return None
 
+    def _put_group(self, xid: str, row: EntityRow | None, body: Mapping[str, Any]) -> None:
+        """Writes a Group; anew if the format differs, which cannot change while there are members. Raises: Problem."""
+        try:
+            self._local_registry.put_group(xid, body)
+        except Conflict:
+            if row is None or self._has_format(row, body) or not self._is_whole_copy(xid):
+                raise
+            self._remove_group(xid)
+            self._local_registry.put_group(xid, body)
+
     def _has_format(self, group: EntityRow, body: Mapping[str, Any]) -> bool:
         """Whether a Group here has the format of one there."""
+        if not isinstance(body.get("format"), str | None):
+            return False
         return is_same_group_format(self._local_registry.family, self._local_registry.format(group), body.get("format"))
 
     def copy_definition(self, group: str, id: str) -> None:
@@ -169,15 +180,15 @@ class Mirror:
 
     def _remove_group(self, xid: str) -> None:
         """Deletes a Group and its contents as far as they came over the link. Other contents stay."""
-        members = self._local_registry.members(xid)
-        row = self._local_registry.entity(xid)
-        is_whole_copy = (
-            row is not None
-            and self._local_registry.came_over_link(row)
-            and all(map(self._local_registry.came_over_link, members))
-        )
-        for copied_xid in [xid] if is_whole_copy else [member.xid for member in members]:
+        members = (member.xid for member in self._local_registry.members(xid))
+        for copied_xid in [xid] if self._is_whole_copy(xid) else list(members):
             self._remove_copy(copied_xid)
+
+    def _is_whole_copy(self, xid: str) -> bool:
+        """Whether a Group and all of its contents came over the link."""
+        return self._local_registry.came_over_link_at(xid) and all(
+            map(self._local_registry.came_over_link, self._local_registry.members(xid))
+        )
 
     def _remove_copy(self, xid: str) -> None:
         row = self._local_registry.entity(xid)

@@ -98,11 +98,16 @@ class ComparableVersion:
         hashed, unhashed = (own_content, other_content) if own_content.digest else (other_content, own_content)
         return unhashed.value is _ABSENT or unhashed.has_value_of(hashed.read()) or unhashed.read() == hashed.read()
 
-    def write_body(self, type: ResourceType) -> dict[str, Any]:
-        """The body of a write. Reads the document, also an empty one, without which the former would stay."""
+    def write_body(self, type: ResourceType, *, is_replacement: bool = False) -> dict[str, Any]:
+        """The body of a write. Reads the document.
+
+        is_replacement: an empty document is written too, because the former one would stay.
+        """
         if not type.hasdocument or f"{type.singular}url" in self.attributes:
             return dict(self.attributes)
-        return {**self.attributes, f"{type.singular}base64": _base64(self.content.read())}
+        content = self.content.read()
+        has_body = bool(content) or is_replacement
+        return {**self.attributes, **({f"{type.singular}base64": _base64(content)} if has_body else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,13 @@ class ComparableResource:
             id: version
             for id, version in self.versions.items()
             if id not in previous_versions or not version.is_copy_of(previous_versions[id])
+        }
+
+    def changed_bodies(self, previous: ComparableResource, type: ResourceType) -> dict[str, Any]:
+        """The bodies of writes of the Versions that differ from those of a previous state."""
+        return {
+            id: version.write_body(type, is_replacement=id in previous.versions)
+            for id, version in self.changed_versions(previous).items()
         }
 
     def is_copy_of(self, other: ComparableResource) -> bool:

@@ -201,10 +201,8 @@ class EntityCopier:
         if local_entity is None or "xref" in comparable.meta or "xref" in local_entity.comparable.meta:
             return [_put_command(xid, comparable.write_body(type))]
         commands: list[Command] = []
-        changed = comparable.changed_versions(local_entity.comparable)
-        if changed:
-            tree = {id: version.write_body(type) for id, version in changed.items()}
-            commands.append(WriteTree(f"{xid}/versions", tree, WriteMethod.POST, keepids=True))
+        if bodies := comparable.changed_bodies(local_entity.comparable, type):
+            commands.append(WriteTree(f"{xid}/versions", bodies, WriteMethod.POST, keepids=True))
         if comparable.meta != local_entity.comparable.meta:
             commands.append(_put_command(f"{xid}/meta", comparable.meta_write_body()))
         deleted_ids = local_entity.comparable.versions.keys() - comparable.versions.keys()

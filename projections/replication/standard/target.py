@@ -34,8 +34,8 @@ class StandardTarget:
             if remote_resource is None or not comparable.is_copy_of(remote_resource):
                 self._request("PUT", xid, comparable.write_body(type), "$details" if type.hasdocument else "")
             return
-        if changed := comparable.changed_versions(remote_resource):
-            self._request("POST", f"{xid}/versions", {id: version.write_body(type) for id, version in changed.items()})
+        if bodies := comparable.changed_bodies(remote_resource, type):
+            self._request("POST", f"{xid}/versions", bodies)
         if comparable.meta != remote_resource.meta:
             self._request("PUT", f"{xid}/meta", comparable.meta_write_body())
         if deleted_ids := sorted(remote_resource.versions.keys() - comparable.versions.keys()):

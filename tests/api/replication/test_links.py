@@ -45,6 +45,20 @@ def api(store_url: str) -> Iterator[Api]:
         yield served
 
 
+def test_an_id_copies_from_one_source_for_good(api: Api) -> None:
+    # LEG-909: copies of a removed link may still have its id; other kinds of links look at no such mark
+    pull = {**BODY, "dialect": "xregistry"}
+    others = [{**BODY, "url": "https://other.example"}, {**pull, "url": "https://other.example", "mode": "push"}]
+    api.done("POST", "/-/links", pull, **ROOT)
+    for other in others:
+        assert api.send("DELETE", "/-/links/p", **ROOT).status_code == 204
+        api.done("POST", "/-/links", other, **ROOT)
+    assert api.send("DELETE", "/-/links/p", **ROOT).status_code == 204
+    refused = api.send("POST", "/-/links", {**pull, "url": "https://other.example"}, **ROOT)
+    assert (refused.status_code, refused.json()["code"], refused.json()["pointer"]) == (400, "taken", "/id")
+    assert api.send("POST", "/-/links", pull, **ROOT).status_code == 201
+
+
 def test_create_update_and_delete_a_link(api: Api) -> None:
     # LEG-901: links are created, read, replaced and deleted, each time as one interaction; the same again is none
     made = api.send("POST", "/-/links", BODY, **ROOT)

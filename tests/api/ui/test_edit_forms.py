@@ -31,6 +31,11 @@ SWITCHES: Final = {
 TYPES: Final = {
     "pads": {"singular": "pad", "attributes": {name: ATTRIBUTES[name] for name in NAMES}},
     "notes": {"singular": "note", "hasdocument": False},
+    "flags": {
+        "singular": "flag",
+        "hasdocument": False,
+        "metaattributes": {"on": {"type": "boolean", "required": True, "default": True}},
+    },
 }
 TEXTS: Final = {"description": "one\ntwo\n", "name": " ", "pick": "", "kept": "a\r\nb"}
 BOX: Final[dict[str, Any]] = {**dict.fromkeys((*NAMES, *OF_OTHERS), "mine"), **TEXTS, "off": False}
@@ -93,6 +98,9 @@ def test_switches_of_new_entities(api: Api) -> None:
     assert send(api, "new/sets", {**off, "setid": "c"}).status_code == 303
     shown = [{name: api.get(f"/sets/{id}").get(name) for name in ("must", "on", "maybe")} for id in "bc"]
     assert shown == [{"must": False, "on": on, "maybe": None} for on in (True, False)]
+    api.done("PUT", "/boxes/b", {})
+    assert send(api, "new/boxes/b/flags", {**loaded(api, "new/boxes/b/flags"), "flagid": "f"}).status_code == 303
+    assert api.get("/boxes/b/flags/f/meta")["on"] is True
     page = HtmlPage(api.send("GET", "/ui/edit/sets/b").text)
     assert "required" not in page.fields["must"].attributes
     assert saved(api, "sets/b", maybe="on")["maybe"] is True
@@ -161,6 +169,22 @@ def test_a_file_has_to_be_chosen_again_after_a_conflict(api: Api) -> None:
     page = HtmlPage(answer.text)
     assert answer.status_code == 409 and "new.txt" in page.main.text
     assert page.fields["Document file"].attributes["name"] == "document file"
+
+
+@pytest.mark.parametrize(("before", "now"), [(b"\x00", b"text"), (b"text", b"\x00")])
+def test_a_document_that_became_another_kind_of_bytes(api: Api, before: bytes, now: bytes) -> None:
+    """UI-84: a merge keeps it, as the form has no text of it, and says if what was typed is not saved."""
+    path = "/boxes/b/pads/p"
+    api.done("PUT", path, before)
+    form = loaded(api, f"edit{path}")
+    typed: dict[str, str] = {name: "typed" for name in ("name", "document text") if name == "name" or name in form}
+    api.done("PUT", path, now)
+    answer = send(api, f"edit{path}", {**form, **typed})
+    page = HtmlPage(answer.text)
+    assert answer.status_code == 409 and ("Your text of it is not saved." in page.main.text) is (b"\x00" in now)
+    (merge,) = (each for each in page.main.all("form") if "Conflict" in each.attributes.values())
+    assert send(api, f"edit{path}", sent_values(merge), "merged").status_code == 303
+    assert api.send("GET", path).content == now and api.get(f"{path}$details")["name"] == "typed"
 
 
 def test_the_only_version_takes_its_resource_along(api: Api) -> None:

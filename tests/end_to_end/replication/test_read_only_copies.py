@@ -70,6 +70,10 @@ def test_copied_entities_name_their_source(tmp_path: Path) -> None:
         for path in ("/schemagroups/g/schemas/s$details", "/schemagroups/g/schemas/s/versions"):
             assert canonical(here, path) == other
         assert canonical(here, "/schemagroups/g/schemas/own$details") is None
+        # CSR-711: others can be registered beside the copies
+        modes = {":.g:s": "READONLY", ":.g:own": "READWRITE", ":.g:new": "READWRITE", ":.g:": "READWRITE"}
+        for scope, mode in modes.items():
+            assert here.request("GET", f"/compat/confluent/mode/{scope}?defaultToGlobal=true").json() == {"mode": mode}
         refused = here.request("PATCH", "/schemagroups/g/schemas/s$details", {"name": "x"})
         assert (refused.status_code, refused.json()["authority"]) == (400, other)
         compat = "/compat/schemaregistry/v0.2/schemagroups/g/schemas/s"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from tests.projections.replication.compat.clients import OFTEN, SR, Api, Client,
 from tests.projections.replication.compat.independent_server import BASE
 from tests.projections.replication.compat.test_copies import EACH, conflicts, wait_until_equal
 from tests.projections.replication.compat.test_independent_server import plain, root
-from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, FaultyProxy, bare_404, faulty_proxy
+from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, Answer, FaultyProxy, bare_404, faulty_proxy
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN
 
@@ -63,6 +65,28 @@ def test_a_pull_deletes_nothing_that_a_proxy_does_not_find(tmp_path: Path, api: 
         proxy.fault = None
         until(lambda: _state(b) == "active")
         assert b.registry.head()["position"] == position
+
+
+@pytest.mark.parametrize("format", [5, "", "x" * 5000])
+def test_a_pull_keeps_copies_of_a_group_whose_format_is_none(tmp_path: Path, format: Any) -> None:
+    """LEG-909, LEG-913: a Group that cannot be stored is a conflict of its own; its copies stay, others are copied."""
+    with running_registries(tmp_path, SR, "a", "b") as (a, b), faulty_proxy(a.registry.url) as proxy:
+        a.group("g")
+        a.added("g", "s", b"1")
+        _link(b, proxy, "pull")
+        wait_until_equal(a, b)
+        path = a.path("g")
+        broken = json.loads(a.registry.request("GET", path).text) | {"format": format}
+        answer = Answer(200, {"content-type": "application/json"}, json.dumps(broken).encode())
+        proxy.fault = lambda _, requested: answer if requested == path else None
+        a.group("h")
+        a.added("h", "t", b"2")
+        until(lambda: b.contents("h", "t") == [b"2"])
+        until(lambda: conflicts(b, "p") != {})
+        assert b.contents("g", "s") == [b"1"] and _state(b) == "active"
+        proxy.fault = None
+        until(lambda: conflicts(b, "p") == {})
+        wait_until_equal(a, b)
 
 
 def test_a_server_whose_errors_have_no_body(tmp_path: Path) -> None:

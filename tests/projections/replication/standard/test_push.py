@@ -67,7 +67,7 @@ def test_a_group_that_was_created_again_with_many_members(
     source.link("out", target.url, **PUSH)
     wait_until_equal_contents(source, target)
     source.done("POST", "/-/links/out/actions/pause")
-    time.sleep(2)  # what is being written is written to its end
+    time.sleep(1)  # what is being written is written to its end
     source.done("DELETE", "/dirs/d")
     source.done("PUT", "/dirs/d", {"name": "new"})
     for number in range(40):
