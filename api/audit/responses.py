@@ -122,6 +122,10 @@ class AuditRoutes:
 
 
 def entity_tag(position: int, request: Request, format: TableFormat) -> bytes:
-    """The entity tag of a list in a format. position: of the log."""
-    tagged_request = replace(request, query=b"%b#%b" % (request.query, format.encode()))
+    """The entity tag of a list in a format. position: of the log.
+
+    Each caller has tags of its own, because some lists show keys, grants and subscriptions to a few (ACC-82).
+    """
+    caller = f"{format}#{request.caller.is_admin}#{request.caller.name}".encode()
+    tagged_request = replace(request, query=b"%b#%b" % (request.query, caller))
     return conditional.log_tag(position, tagged_request, (0, 0))

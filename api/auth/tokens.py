@@ -55,8 +55,13 @@ def _parse_entry(hash: str, entry: Any) -> Identity:
 
 
 def _token_hash(token: str) -> str:
+    """Raises: ValueError for a token that no caller can have, or that is the beginning of a hash."""
     match = _HASHED_TOKEN.match(token)
-    return match[1].lower() if match else _hash_token(token)
+    if match:
+        return match[1].lower()
+    if not token or token.startswith("sha256:"):
+        raise ValueError("a token is empty" if not token else "sha256: has to be followed by 64 digits in hex")
+    return _hash_token(token)
 
 
 def _hash_token(token: str) -> str:

@@ -68,14 +68,16 @@ def import_command(document_file: DocumentFile, registry_model: dict[str, Any]) 
 def merge_modelsource(current_source: dict[str, Any], given_source: dict[str, Any]) -> dict[str, Any]:
     """A modelsource merged with another one. For types and attributes that both define, the given one wins.
 
-    An import never removes anything: removing a type from a model would delete all entities of that type.
+    An import never removes anything, also where the given one has null: removing a type from a model would delete all
+    entities of that type. What has a wrong type is left to the check of the model.
     """
-    merged: dict[str, Any] = {
-        name: {**current_source.get(name, {}), **given_source[name]}
-        for name in ("attributes", "groups")
-        if name in given_source
-    }
-    return {**current_source, **given_source, **merged}
+    given = {name: value for name, value in given_source.items() if value is not None}
+    merged: dict[str, Any] = {}
+    for name in ("attributes", "groups"):
+        if isinstance(given.get(name), dict):
+            members = {member: value for member, value in given[name].items() if value is not None}
+            merged[name] = {**current_source.get(name, {}), **members}
+    return {**current_source, **given, **merged}
 
 
 def _neighbour_reader(path: Path) -> Callable[[str], Any]:

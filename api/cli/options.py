@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import unquote
 
 import typer
 
@@ -180,5 +181,7 @@ def sqlite_file(settings: Settings) -> Path | None:
     from sqlalchemy.engine import make_url
 
     url = make_url(settings.database)
-    is_file = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:")
-    return Path(str(url.database)) if is_file else None
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    name = str(url.database)
+    return Path(unquote(name.removeprefix("file:").partition("?")[0])) if name.startswith("file:") else Path(name)

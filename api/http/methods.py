@@ -46,7 +46,8 @@ async def answer_by_method(
     """
     if handlers is None or not all(subpath):
         raise problems.ApiNotFound()
-    allow = ", ".join((*handlers, "OPTIONS"))
+    methods = (each for method in handlers for each in ((method, "HEAD") if method == "GET" else (method,)))
+    allow = ", ".join((*methods, "OPTIONS"))
     if request.method == "OPTIONS":
         return Response(204, [(b"allow", allow.encode()), root_link(request.base)])
     check(request.caller)

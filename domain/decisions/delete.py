@@ -102,9 +102,8 @@ def _listed_target(changes: ChangeSet, command: DeleteEntities, id: str, entry: 
     entity = changes.find(xid)
     if entity is None:
         return None
-    epoch = _entry_epoch(entity, entry)
     if "epoch" not in command.ignore:
-        check_epoch(xid, epoch, entity.epoch)
+        check_epoch(xid, _entry_epoch(entity, entry), entity.epoch)
     return entity
 
 

@@ -71,7 +71,8 @@ class CompiledAttributes:
         self._definitions = definitions
         self._rules = rules
         self._variants: dict[tuple[tuple[str, Hashable], ...], CompiledAttributes] = {}
-        self._switches = _switches(definitions, definitions if pending_switches is None else pending_switches)
+        switches = definitions if pending_switches is None else pending_switches
+        self._switches = _switches(definitions, (name for name in switches if name not in rules.served_names))
         compiled_by_name = {
             name: compile_definition(name, row, rules)
             for name, row in definitions.items()
@@ -130,7 +131,8 @@ class CompiledAttributes:
 
     def accept(self, requested: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The requested attributes without read-only ones. stored: decides on `ifvalues` where requested has none."""
-        variant = self.active_variant({**stored, **requested} if stored else requested)
+        writable = {name: value for name, value in requested.items() if name not in self._dropped_names}
+        variant = self.active_variant({**stored, **writable} if stored else writable)
         dropped_names = variant._dropped_names
         accepted = {name: value for name, value in requested.items() if name not in dropped_names}
         for name, accept in variant._accept_by_name.items():
@@ -150,13 +152,20 @@ class CompiledAttributes:
     def readonly_values(self, stored: Mapping[str, Any], replacement: Mapping[str, Any]) -> dict[str, Any]:
         """The stored values that a replacement keeps: those that clients cannot write and no request results in.
 
-        Siblings that the replacement does not enable are not among them (MOD-20).
+        Siblings that the replacement does not enable are not among them (MOD-20). None are kept if it enables two of
+        one name, which `complete` refuses.
         """
-        variant = self.active_variant(stored)
+        try:
+            variant = self.active_variant(stored)
+        except InvalidValue:  # stored under a model that allowed it
+            variant = self
         kept = {name: stored[name] for name in variant._readonly_stored_names if name in stored}
         if variant is self:
             return kept
-        names = self.active_variant({**kept, **replacement})._readonly_stored_names
+        try:
+            names = self.active_variant({**kept, **replacement})._readonly_stored_names
+        except InvalidValue:
+            return {}
         return {name: value for name, value in kept.items() if name in names}
 
     def order(self, attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from annals.api.openapi.path_index import IndexEntry, path_index
 from annals.api.registry.definitions import RegistryDefinitions
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.openapi.document import openapi_document
+from annals.domain.errors.problems import ApiNotFound
 from annals.domain.values.json_text import dumps
 
 OPENAPI: Final = "openapi.json"
@@ -47,7 +48,9 @@ class OpenapiRoutes:
         self._cache: dict[tuple[tuple[int, int], str, str], bytes] = {}
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The document or a page. Raises: MethodNotAllowed, NotAcceptable."""
+        """The document or a page. Raises: ApiNotFound, MethodNotAllowed, NotAcceptable."""
+        if request.segments[1:] not in ((), (DOCS,), (OPENAPI,)):
+            raise ApiNotFound()
         if (options := read_only_options(request)) is not None:
             return options
         is_index = request.segments[-1] == OWN_PREFIX

@@ -216,8 +216,8 @@ def test_only_administrators(api: Api, token: str) -> None:
 def test_methods(api: Api) -> None:
     # HTTP: every path answers OPTIONS, and a method that it does not take with 405
     for path, methods in {
-        "/-/links": "GET, POST, OPTIONS",
-        "/-/links/p": "GET, PUT, DELETE, OPTIONS",
+        "/-/links": "GET, HEAD, POST, OPTIONS",
+        "/-/links/p": "GET, HEAD, PUT, DELETE, OPTIONS",
         "/-/links/p/actions/repair": "POST, OPTIONS",
     }.items():
         answer = api.send("OPTIONS", path, **ROOT)

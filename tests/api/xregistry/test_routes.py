@@ -112,6 +112,8 @@ def test_problems_below_our_own_paths(api: Api) -> None:
     answer = api.send("GET", "/-/nope")
     assert answer.headers["content-type"] == "application/problem+json"
     assert (answer.json()["status"], answer.status_code) == (404, 404)
+    for path in ("/-//log", "/-//nope", "/-/docs/nope"):
+        assert api.send("GET", path).status_code == 404
     ours = api.send("GET", "/nope")
     # HTTP-6: the content type of JSON has the charset UTF-8
     assert (ours.headers["content-type"], "status" in ours.json()) == ("application/json; charset=utf-8", False)
