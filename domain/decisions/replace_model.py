@@ -22,7 +22,7 @@ from annals.domain.errors.problems import (
     Problem,
 )
 from annals.domain.model import GroupType, Model, compile_model
-from annals.domain.model.compare import changed_types, related_types
+from annals.domain.model.compare import changed_types, lost_types, referring_types, related_types
 from annals.domain.model.group_constraints import group_constraints
 from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
@@ -84,6 +84,8 @@ def check_stored_entities(changes: ChangeSet) -> None:
 
 def _affected_xids(changes: ChangeSet) -> Iterator[str]:
     types = changed_types(changes.world.model, changes.model)
+    if lost_types(changes.world.model, changes.model):
+        types |= referring_types(changes.model)
     types |= related_types(changes.world.model, types)
     types |= {type.partition(".")[0] for type in types}  # a Group's constraints name attributes of its Resource types
     if xids.REGISTRY in types:

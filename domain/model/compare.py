@@ -13,6 +13,8 @@ from annals.domain.values import xid as xids
 _DESCRIPTIVE_ASPECTS: Final = frozenset(
     {"description", "documentation", "icon", "labels", "modelversion", "modelcompatiblewith"}
 )
+#: The attributes of a Resource type, by level.
+_LEVELS: Final = ("attributes", "resourceattributes", "metaattributes")
 
 
 def changed_types(old: Model, new: Model) -> set[str]:
@@ -40,6 +42,37 @@ def related_types(model: Model, types: Collection[str]) -> set[str]:
     return {type for type, origin in origins.items() if origin in shared_origins}
 
 
+def lost_types(old: Model, new: Model) -> set[str]:
+    """The types of a model that another one lacks, to which values may still refer."""
+    return {type for type, _ in _comparable_types(old)} - {type for type, _ in _comparable_types(new)}
+
+
+def referring_types(model: Model) -> set[str]:
+    """The entity types with attributes of one's own that name types or entities: their values depend on all types."""
+    found = {xids.REGISTRY} if _have_reference(model.full["attributes"]) else set()
+    for plural, group in model.full["groups"].items():
+        if _have_reference(group["attributes"]):
+            found.add(plural)
+        for name, row in group["resources"].items():
+            if any(_have_reference(row[level]) for level in _LEVELS):
+                found.add(f"{plural}.{name}")
+    return found
+
+
+def _have_reference(rows: dict[str, Any]) -> bool:
+    return any(_is_reference(row) for name, row in rows.items() if name != "xid")
+
+
+def _is_reference(row: dict[str, Any]) -> bool:
+    return (
+        row.get("type") in ("xid", "xidtype")
+        or "target" in row
+        or _have_reference(row.get("attributes", {}))
+        or ("item" in row and _is_reference(row["item"]))
+        or any(_have_reference(branch["siblingattributes"]) for branch in row.get("ifvalues", {}).values())
+    )
+
+
 def _comparable_types(model: Model) -> Iterator[tuple[str, Any]]:
     yield xids.REGISTRY, _comparable_attributes(model.full["attributes"])
     for plural, group in model.full["groups"].items():
@@ -53,9 +86,8 @@ def _comparable_types(model: Model) -> Iterator[tuple[str, Any]]:
 
 
 def _comparable_resource(row: dict[str, Any]) -> dict[str, Any]:
-    levels = ("attributes", "resourceattributes", "metaattributes")
     return {
-        name: _comparable_attributes(value) if name in levels else value
+        name: _comparable_attributes(value) if name in _LEVELS else value
         for name, value in row.items()
         if name not in _DESCRIPTIVE_ASPECTS
     }

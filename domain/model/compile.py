@@ -128,6 +128,8 @@ def _compile_group(
         row.pop("constraints", {}), attributes, versions, types, (*model_path, "constraints")
     )
     constraints.check_defaults(bounds, (*model_path, "constraints"))
+    singulars = {name: each["singular"] for name, each in resource_types.items() if each["hasdocument"]}
+    constraints.check_url_defaults(bounds, singulars, (*model_path, "constraints"))
     row |= {"attributes": attributes, "resources": resource_types}
     if bounds:
         row["constraints"] = bounds
@@ -158,6 +160,9 @@ def _compile_resource(plural: str, definition: Any, model_path: ModelPath, types
     }
     for name, level in levels.items():
         row[name] = _compile_level(level, row.get(name), (*model_path, name), types, versions=name == "attributes")
+    url = f"{row['singular']}url"
+    if row["hasdocument"] and "default" in row["attributes"][url]:
+        raise model_error((*model_path, "attributes", url, "default"), constraints.NO_URL_DEFAULT)
     additional_names = row["resourceattributes"].keys() - levels["resourceattributes"].attributes.keys()
     if additional_names:
         raise model_error(

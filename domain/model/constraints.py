@@ -50,6 +50,23 @@ def check_defaults(rows: Mapping[str, Mapping[str, Any]], model_path: ModelPath)
             _check_spec_rule(path[0], default, (*model_path, key, "default"))
 
 
+#: Why no Version gets the URL of its document by default.
+NO_URL_DEFAULT: Final = "a URL by default would take the place of each document that is written"
+
+
+def check_url_defaults(
+    rows: Mapping[str, Mapping[str, Any]], singulars: Mapping[str, str], model_path: ModelPath
+) -> None:
+    """Checks that valid constraints set no default for the URL of documents (ENT-120).
+
+    singulars: of the Resource types with documents, by plural. Raises: ModelError.
+    """
+    for key, row in rows.items():
+        plural, path = parse_constraint_key(key)
+        if "default" in row and plural in singulars and path == (f"{singulars[plural]}url",):
+            raise model_error((*model_path, key, "default"), NO_URL_DEFAULT)
+
+
 def _check_spec_rule(name: str, value: Any, model_path: ModelPath) -> None:
     try:
         SPEC_RULES[name](value)

@@ -37,10 +37,12 @@ def group_constraints(group: GroupType, rows: Mapping[str, Any] | None, xid: str
     return bounds
 
 
-def check_defaults(rows: Mapping[str, Any] | None, xid: str) -> None:
+def check_defaults(group: GroupType, rows: Mapping[str, Any] | None, xid: str) -> None:
     """Checks the defaults of valid constraints that are written to a Group. Raises: InvalidAttribute."""
+    singulars = {plural: type.singular for plural, type in group.resources.items() if type.hasdocument}
     with _as_invalid_attribute(xid):
         constraints.check_defaults(rows or {}, (_ATTRIBUTE,))
+        constraints.check_url_defaults(rows or {}, singulars, (_ATTRIBUTE,))
 
 
 @contextmanager

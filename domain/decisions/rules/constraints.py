@@ -36,7 +36,7 @@ def check_constraints(changes: ChangeSet) -> None:
         if group.xid != xids.REGISTRY and group.is_updated and not group.is_deleted:
             bounds = constraints_by_group.constraints_of(group.xid)
             if _has_new_constraints(group):
-                check_defaults(group.attributes.get(_CONSTRAINTS), group.xid)
+                check_defaults(changes.group_type(group.xid), group.attributes.get(_CONSTRAINTS), group.xid)
             _load_affected_resources(changes, group, bounds)
     remaining = [
         resource_draft
