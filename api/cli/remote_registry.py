@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 
-from annals.api.cli.outcome import InvalidInput, StoreError
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.server_tokens import bearer_headers
 from annals.projections.audit.hash_comparison import HashQuery, HashSource, is_hash_response
 
@@ -18,7 +18,13 @@ class RemoteRegistry:
     """A registry by the URL of its root. Callers have to `close` it."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        """token: a bearer token, if the registry requires one. Raises: UsageError if no header can have it."""
+        """token: a bearer token, if the registry requires one.
+
+        Raises: UsageError if no header can have it, or if the URL is none of a registry.
+        """
+        url_parts = urlsplit(url)
+        if url_parts.scheme not in ("http", "https") or not url_parts.netloc:
+            raise UsageError(f"{url}: the URL of a registry begins with http:// or https://.")
         self._root_url = url.rstrip("/")
         self._client = httpx.Client(headers=bearer_headers(token), timeout=_TIMEOUT_SECONDS)
 

@@ -60,8 +60,9 @@ def _validate_database(url: str) -> str:
 
 def _is_supported(url: URL) -> bool:
     # An in-memory SQLite would give each connection its own registry, which would end with the process.
+    # SQLite takes options such as `mode` from a URI only, and the driver ignores them elsewhere.
     if url.get_backend_name() == "sqlite":
-        return url.database not in (None, "", ":memory:")
+        return url.database not in (None, "", ":memory:") and (not url.query or "uri" in url.query)
     return url.get_backend_name() == "postgresql"
 
 

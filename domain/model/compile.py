@@ -208,7 +208,11 @@ def _compile_level(
     scope = attribute_definitions.DefinitionContext(
         types, level.attributes, is_version_level=versions, reserved_names=level.reserved_names
     )
-    return attribute_definitions.full_definitions(overlaid, model_path, scope)
+    full = attribute_definitions.full_definitions(overlaid, model_path, scope)
+    for name in sorted(level.served_names & full.keys()):
+        if full[name].get("ifvalues"):
+            raise model_error((*model_path, name, "ifvalues"), "the server sets the value, which enables no siblings")
+    return full
 
 
 def _check_names(rows: Iterable[tuple[ModelPath, Mapping[str, Any]]], singular: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack
 from typing import Annotated, Any, Final
 
 import typer
@@ -50,15 +50,17 @@ def hash_(
 
     Example: annals log hash /schemagroups --against https://replica.example.com
     """
-    with open_view(database) as (view, store):
+    difference = None
+    with ExitStack() as stack:
+        remote = RemoteRegistry(against, bearer_token(token, against)) if against is not None else None
+        view, store = stack.enter_context(open_view(database))
         xid = parse_path_argument(path)
         local_hash = _hash_parts(view, store, xid, {"asof": [asof]} if asof else {})
         print_rows(_HASH_COLUMNS, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
-        if against is None:
-            return
-        with closing(RemoteRegistry(against, bearer_token(token, against))) as remote_registry:
+        if remote is not None:
+            stack.callback(remote.close)
             local_side = _local_source(view, store, xid, local_hash.position)
-            difference = first_difference(local_side, remote_registry.hash_source(xid, asof))
+            difference = first_difference(local_side, remote.hash_source(xid, asof))
     if difference:
         print_rows(_DIFFERENCE_COLUMNS, [_difference_row(difference)])
         raise InvalidInput(f"{against} differs.")

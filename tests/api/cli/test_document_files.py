@@ -1,4 +1,4 @@
-"""What an import of a modelsource leaves of the one before."""
+"""What imports leave of a modelsource, and settings that are refused because they could do harm."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def test_the_file_of_a_store(url: str) -> None:
     """It is known in each form of a URL, so that no output replaces it."""
     file = sqlite_file(Settings(database=url))
     assert file is not None and str(file).replace("%20", " ") == "dir/a b.db"
+
+
+def test_options_that_sqlite_ignores() -> None:
+    """They are options of a URI only, so a store that was to be read alone would be written."""
+    with pytest.raises(ValueError, match="a URL such as"):
+        Settings(database="sqlite:///a.db?mode=ro")
+    assert Settings(database="sqlite:///file:a.db?mode=ro&uri=true").database
 
 
 @pytest.mark.parametrize("token", ["", "sha256:", "sha256:zz"])
