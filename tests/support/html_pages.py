@@ -131,6 +131,7 @@ def sent_values(form: Element) -> dict[str, str]:
             values[name] = text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
         elif control.tag == "select":
             options = [option for option in control.all("option") if "selected" in option.attributes]
+            # Without a value, an option has its text with single spaces.
             values[name] = options[0].attributes.get("value", options[0].text) if options else ""
         elif kind in ("text", "hidden") or (kind == "checkbox" and "checked" in control.attributes):
             values[name] = "".join(control.attributes.get("value", "").splitlines())

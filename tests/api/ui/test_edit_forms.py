@@ -19,6 +19,7 @@ OF_OTHERS: Final = ("ancestorid", "versionid", "isdefault", "specversion", "regi
 ATTRIBUTES: Final[dict[str, Any]] = {
     **{name: {"type": "string"} for name in (*NAMES, *OF_OTHERS)},
     "off": {"type": "boolean"},
+    "choice": {"type": "string", "enum": ["a", " b  c "]},
     "anything": {"type": "any"},
     "members": {"type": "map", "item": {"type": "any"}},
     "*": {"type": "any"},
@@ -38,7 +39,7 @@ TYPES: Final = {
     },
 }
 TEXTS: Final = {"description": "one\ntwo\n", "name": " ", "pick": "", "kept": "a\r\nb"}
-BOX: Final[dict[str, Any]] = {**dict.fromkeys((*NAMES, *OF_OTHERS), "mine"), **TEXTS, "off": False}
+BOX: Final[dict[str, Any]] = {**dict.fromkeys((*NAMES, *OF_OTHERS), "mine"), **TEXTS, "off": False, "choice": " b  c "}
 
 
 @pytest.fixture
