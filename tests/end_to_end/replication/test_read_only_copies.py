@@ -64,6 +64,8 @@ def test_copied_entities_name_their_source(tmp_path: Path) -> None:
     with registries(tmp_path, "here") as (here,):
         here.link("other", other, dialect="xregistry")
         version = {"format": "Text/1"}
+        group = WriteTree("/schemagroups/g", {"extension": 1}, WriteMethod.PUT)
+        write_as_link(here, "other", [group])
         write_as_link(here, "other", [WriteTree("/schemagroups/g/schemas/s/versions/1", version, WriteMethod.PUT)])
         until(lambda: canonical(here, "/schemagroups/g") == other)
         here.write("g/own/1")
@@ -74,6 +76,8 @@ def test_copied_entities_name_their_source(tmp_path: Path) -> None:
         modes = {":.g:s": "READONLY", ":.g:own": "READWRITE", ":.g:new": "READWRITE", ":.g:": "READWRITE"}
         for scope, mode in modes.items():
             assert here.request("GET", f"/compat/confluent/mode/{scope}?defaultToGlobal=true").json() == {"mode": mode}
+        refused = here.request("PATCH", "/schemagroups/g", {"extension": True})  # which Python takes for 1
+        assert (refused.status_code, refused.json()["authority"]) == (400, other)
         refused = here.request("PATCH", "/schemagroups/g/schemas/s$details", {"name": "x"})
         assert (refused.status_code, refused.json()["authority"]) == (400, other)
         compat = "/compat/schemaregistry/v0.2/schemagroups/g/schemas/s"
