@@ -178,7 +178,6 @@ class LinksRoutes:
             return await dry_run(request, self._registry.command_bus, command, None, is_unrestricted=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
         self._context.on_change()
-        self._context.replication.links_changed()
         note_position(recorded.position)
         correlation_id = recorded.xregcorrelationid
         headers = [(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []

@@ -191,7 +191,12 @@ def _access_mounts(callers: CallerParts, context: AccessContext) -> Mapping[str,
 def _delivery_mounts(parts: SurfaceParts) -> Mapping[str, Mount]:
     """Surfaces about links to other registries, and previews of deliveries."""
     authenticator = parts.callers.authenticator
-    link_context = LinkApiContext(parts.registry, parts.replication, parts.canonical_links.invalidate)
+
+    def on_link_change() -> None:
+        parts.canonical_links.invalidate()
+        parts.replication.links_changed()
+
+    link_context = LinkApiContext(parts.registry, parts.replication, on_link_change)
     previews = PreviewRoutes(parts.subscriptions, authenticator, parts.families)
     return {
         LINKS: Mount(LinksRoutes(link_context, authenticator), allows_anonymous=True),

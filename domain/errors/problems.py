@@ -81,8 +81,9 @@ class Problem(Exception):
         return f"{cls.document}#{cls.name}"
 
     def text(self, subject: str | None = None) -> str:
-        """The title with its placeholders filled in. subject: replaces a request's path or URL."""
-        values = {"subject": subject or self.subject or "", **self.arguments}
+        """The title with its placeholders filled in. subject: of a problem that is about the request's path or URL."""
+        is_about_request = self.subject in (None, REQUEST_PATH, REQUEST_URL)
+        values = {"subject": (is_about_request and subject) or self.subject or "", **self.arguments}
         return _PLACEHOLDER.sub(lambda found: values[found[1]], self.title)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from annals.domain.errors.http_errors import NotReceiving
-from annals.domain.errors.problems import REQUEST_PATH, REQUEST_URL, Problem
+from annals.domain.errors.problems import Problem
 
 
 def refusal_of(action: Callable[[], object], subject: str) -> str | None:
@@ -18,6 +18,5 @@ def refusal_of(action: Callable[[], object], subject: str) -> str | None:
     except NotReceiving:
         raise
     except Problem as problem:
-        has_placeholder = problem.subject in (None, REQUEST_PATH, REQUEST_URL)
-        return problem.text(subject if has_placeholder else None)
+        return problem.text(subject)
     return None

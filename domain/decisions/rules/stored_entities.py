@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from annals.domain.errors.problems import REQUEST_PATH, REQUEST_URL, ModelComplianceError, Problem
+from annals.domain.errors.problems import ModelComplianceError, Problem
 
 #: The maximum number of entities that an error names; a longer list helps nobody.
 MAX_NAMED: Final = 50
@@ -18,7 +18,7 @@ class StoredEntityErrors:
 
     def add(self, xid: str, problem: Problem) -> None:
         """Adds one error. Raises: ModelComplianceError when the list is full."""
-        self._errors[xid] = f"{xid}: {problem.text(xid if problem.subject in (REQUEST_PATH, REQUEST_URL) else None)}"
+        self._errors[xid] = f"{xid}: {problem.text(xid)}"
         if len(self._errors) == MAX_NAMED:
             self.refuse()
 

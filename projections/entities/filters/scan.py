@@ -1,7 +1,8 @@
 """Filters and sorts by scanning: the counterpart of `by_index` for past moments, which no index covers.
 
 It reads all rows between two keys in tree order, resolves each xref, and updates the filter's states on the way. Memory
-does not grow with the number of rows, except for the page keys of a page or of a whole sorted result.
+does not grow with the number of rows, except for the page keys of a page or of a whole sorted result, and for the
+Versions that one xref shows.
 """
 
 from __future__ import annotations
@@ -97,6 +98,9 @@ class ScanSelection(Selection):
 
     def _read_entities(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The entities of some types from one key to another, including those shown by xrefs."""
+        if self.shown_versions and self.low <= low and high <= self.high:
+            shown = self.shown_versions.values()
+            return (row for row in shown if low <= row.tree_key < high and row.type in types)
         resource = _resource_above(low)
         if resource:
             resolved = self._resolve_xrefs(self._rows_of_key(resource))
