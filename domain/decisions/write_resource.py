@@ -111,8 +111,11 @@ def write_version(
         if attributes.get(name) is not None:
             raise UnknownAttribute(draft.xid, name=name)
     ancestor = attributes.pop("ancestorid", None)
+    is_copy = options.keepids or _is_complete_read(attributes)
     _write_attributes(changes, resource, draft, attributes, options, document)
     _set_ancestor(resource, draft, ancestor)
+    if is_copy and draft.keeps_modifiedat:
+        draft.source_ancestor = ancestor
     return draft
 
 
@@ -202,6 +205,11 @@ def check_version_order(type: ResourceType, draft: VersionDraft) -> None:
         raise InvalidAttribute(draft.xid, name="versionid", error_detail=detail)
 
 
+def _is_complete_read(attributes: Mapping[str, Json]) -> bool:
+    """Whether the attributes were read from a response of another registry: only responses have an `xid`."""
+    return "xid" in attributes
+
+
 def _write_attributes(
     changes: ChangeSet,
     resource: ResourceDraft,
@@ -227,7 +235,7 @@ def _write_attributes(
     ancestor = draft.ancestorid or draft.id
     fixed = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}
     previous_createdat = draft.attributes.get("createdat") if draft.before else None
-    is_complete_read = "xid" in attributes  # only responses have it
+    is_complete_read = _is_complete_read(attributes)
     draft.write(
         options.effective_body(attributes),
         patch=patch,

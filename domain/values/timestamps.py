@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def to_text(instant: datetime) -> str:
@@ -14,3 +14,11 @@ def instant_key(timestamp: str) -> str:
     """A key that sorts normalized timestamps as instants; equal for texts that differ only in trailing zeros."""
     local_time = timestamp[:-1]
     return local_time.rstrip("0").rstrip(".") if "." in local_time else local_time
+
+
+def just_before(timestamp: str) -> str:
+    """A normalized timestamp up to a microsecond earlier; the same one if there is no earlier one."""
+    try:
+        return to_text(datetime.fromisoformat(timestamp) - timedelta(microseconds=1))
+    except OverflowError:
+        return timestamp

@@ -290,7 +290,8 @@ class VersionDraft(EntityDraft):
     """One Version.
 
     validation_results: the results of the checks of its format and compatibility. document: SHA-256 of its bytes.
-    ordering_time: its ordering time in `modifiedat` mode (ENT-101). default_marks: which of its values are defaults.
+    ordering_time: its ordering time in `modifiedat` mode (ENT-101). source_ancestor: its ancestor in the registry that
+    it was copied from. default_marks: which of its values are defaults.
     facade: values that only the legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not
     determine it. confluent: values that only Confluent's API knows.
     """
@@ -306,6 +307,7 @@ class VersionDraft(EntityDraft):
         "facade",
         "id",
         "ordering_time",
+        "source_ancestor",
         "validation_results",
     )
 
@@ -325,6 +327,7 @@ class VersionDraft(EntityDraft):
         self.confluent: Attributes = private.get(CONFLUENT, {})
         self.assigned_number: int | None = None
         self.ancestor: str | None = None  # as the request states it; None: not stated
+        self.source_ancestor: str | None = None
         self.deletion_reason: DeletionReason | None = None  # why it was deleted: deleted, pruned
 
     @property

@@ -6,7 +6,8 @@ Spec: model 1.0-rc4, "versionmode"; core 1.0-rc4, "ancestorid Attribute". Rules 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -121,6 +122,34 @@ def chain_of(lineages: Sequence[VersionLineage]) -> tuple[str, ...] | None:
     while (successor := successors.get(ids[-1])) is not None:
         ids.append(successor)
     return tuple(ids) if len(ids) == len(lineages) else None
+
+
+def earlier_ordering_times(lineages: Sequence[VersionLineage], movable_ids: Collection[str]) -> dict[str, str]:
+    """The ordering times to change, by id, so that each Version is before its descendants in `modifiedat` mode.
+
+    movable_ids: Versions whose times may change; they become earlier. Versions on a cycle are left as they are.
+    """
+    key = _SORT_KEYS["modifiedat"]
+    children: defaultdict[str | None, list[VersionLineage]] = defaultdict(list)
+    for lineage in lineages:
+        if not lineage.is_root:
+            children[lineage.ancestor].append(lineage)
+    ancestors_first = [lineage for lineage in lineages if lineage.is_root]
+    for lineage in ancestors_first:
+        ancestors_first.extend(children[lineage.id])
+    settled: dict[str, VersionLineage] = {}
+    for lineage in reversed(ancestors_first):
+        successor = min((settled[child.id] for child in children[lineage.id]), key=key, default=None)
+        if successor is not None and key(lineage) > key(successor) and lineage.id in movable_ids:
+            lineage = lineage._replace(ordering_time=successor.ordering_time)
+            if key(lineage) > key(successor):
+                lineage = lineage._replace(ordering_time=timestamps.just_before(successor.ordering_time))
+        settled[lineage.id] = lineage
+    return {
+        lineage.id: time
+        for lineage in lineages
+        if (time := settled.get(lineage.id, lineage).ordering_time) != lineage.ordering_time
+    }
 
 
 def root_ids(lineages: Iterable[VersionLineage]) -> list[str]:

@@ -33,6 +33,8 @@ def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
         _complete_appended(changes, resource, appended)
         return
     changes.load_versions(resource)
+    if resource.type.versionmode == "modifiedat":
+        _keep_order_of_source(resource)
     if not resource.live_versions():
         if resource.default_request.id is not None:
             raise UnknownId(resource.xid, singular="version", id=resource.default_request.id)
@@ -71,7 +73,7 @@ def _unchanged_newest(changes: ChangeSet, resource: ResourceDraft) -> VersionDra
     if resource.has_all_versions or not resource.newest or changes.model is not changes.world.model:
         return None
     if any(
-        version.deletion_reason is not None or (version.is_updated and not version.is_new)
+        version.deletion_reason is not None or version.source_ancestor or (version.is_updated and not version.is_new)
         for version in resource.versions.values()
     ):
         return None
@@ -141,6 +143,22 @@ def _lineage_of(draft: VersionDraft) -> VersionLineage:
     return VersionLineage(
         draft.id, draft.ancestorid, attributes["createdat"], draft.ordering_time or attributes["modifiedat"]
     )
+
+
+def _keep_order_of_source(resource: ResourceDraft) -> None:
+    """Gives copied Versions ordering times that keep their order in the registry that they come from.
+
+    Their `modifiedat` does not show that order, because a repair of ancestors changes it (ENT-101).
+    """
+    versions = {draft.id: draft for draft in resource.live_versions()}
+    copied_ids = {id for id, draft in versions.items() if draft.source_ancestor is not None}
+    if copied_ids:
+        stated = [
+            _lineage_of(draft)._replace(ancestor=draft.source_ancestor or draft.ancestorid)
+            for draft in versions.values()
+        ]
+        for id, time in ancestry.earlier_ordering_times(stated, copied_ids).items():
+            versions[id].ordering_time = time
 
 
 def _assign_ancestors(resource: ResourceDraft) -> list[VersionLineage]:

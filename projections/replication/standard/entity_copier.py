@@ -200,15 +200,16 @@ class EntityCopier:
         type = self._local_registry.type_of(xid)
         if local_entity is None or "xref" in comparable.meta or "xref" in local_entity.comparable.meta:
             return [_put_command(xid, comparable.write_body(type))]
-        commands: list[Command] = []
+        deleted_ids = local_entity.comparable.versions.keys() - comparable.versions.keys()
+        has_others = deleted_ids < local_entity.comparable.versions.keys()
+        deletion = DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(deleted_ids)})
+        # Deletions change the ancestors of other Versions, so these are written later, with the times of the source.
+        commands: list[Command] = [deletion] if deleted_ids and has_others else []
         if bodies := comparable.changed_bodies(local_entity.comparable, type):
             commands.append(WriteTree(f"{xid}/versions", bodies, WriteMethod.POST, keepids=True))
         if comparable.meta != local_entity.comparable.meta:
             commands.append(_put_command(f"{xid}/meta", comparable.meta_write_body()))
-        deleted_ids = local_entity.comparable.versions.keys() - comparable.versions.keys()
-        if deleted_ids:
-            commands.append(DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(deleted_ids)}))
-        return commands
+        return [*commands, deletion] if deleted_ids and not has_others else commands
 
     def _is_new_difference(self, xid: str, remote_hash: bytes, local_hash: bytes) -> bool:
         return self._unequal_hashes.get(xid) != (remote_hash, local_hash)

@@ -12,6 +12,7 @@ from annals.domain.decisions.rules.ancestry import (
     MODES,
     VersionLineage,
     assign_ancestors,
+    earlier_ordering_times,
     find_cycle,
     newest_version,
     oldest_versions,
@@ -54,6 +55,22 @@ def test_many_go_as_one_after_the_other(mode: str, made: list[tuple[str, str, in
         gone.append(first.id)
         left = assign_ancestors(mode, [one for one in left if one is not first], [])
     assert [one.id for one in oldest_versions(mode, lines, len(lines) - len(left), skipped)] == gone
+
+
+@given(st.lists(st.tuples(IDS, IDS, st.integers(2020, 2023), st.booleans()), unique_by=lambda one: one[0]))
+def test_copies_come_before_their_descendants(made: list[tuple[str, str, int, bool]]) -> None:
+    # ENT-101: with the new times, a copied Version is older than each stated child; others keep theirs, cycles included
+    lines = [line(id, ancestor, ordered=year) for id, ancestor, year, _ in made]
+    copied = {id for id, _, _, is_copied in made if is_copied}
+    times = earlier_ordering_times(lines, copied)
+    assert times.keys() <= copied
+    moved = {one.id: one._replace(ordering_time=times.get(one.id, one.ordering_time)) for one in lines}
+    assert all(moved[one.id].ordering_time <= one.ordering_time for one in lines)
+    if find_cycle(lines) is None:
+        for one in lines:
+            if one.ancestor in copied and not one.is_root:
+                pair = [moved[one.ancestor], moved[one.id]]
+                assert newest_version("modifiedat", pair).id == one.id
 
 
 def test_thousands_go_at_once() -> None:

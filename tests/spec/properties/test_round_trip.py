@@ -20,6 +20,7 @@ MODEL = {
             "resources": {
                 "files": FILE,
                 "years": {"singular": "year", "hasdocument": False, "versionmode": "createdat"},
+                "edits": {"singular": "edit", "hasdocument": False, "versionmode": "modifiedat"},
             },
         },
         "boxes": {"singular": "box"},
@@ -36,6 +37,10 @@ STORY = [
     Request("PUT", "/dirs/a~b/files/far$details", {"fileurl": "http://example.com/far", "modifiedat": OLD}),
     Request("PUT", "/dirs/a~b/files/none$details", {}),
     Request("PUT", "/dirs/a~b/years/y", {"versions": {"new": {}, "old": {"createdat": OLD}, "mid": {"name": "m"}}}),
+    # Their order is not that of `modifiedat`: a is the newest, but the ancestors of b and d change with it, or later.
+    Request("PUT", "/dirs/a~b/edits/e", {"versions": {"a": {}, "b": {}, "c": {}, "d": {}}}),
+    Request("PATCH", "/dirs/a~b/edits/e/versions/a", {"name": "newest"}),
+    Request("DELETE", "/dirs/a~b/edits/e/versions/c"),
     Request("PUT", "/boxes/b1", {"description": ""}),
     Request("DELETE", "/dirs/a~b/files/none"),
 ]
