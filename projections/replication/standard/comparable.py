@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from annals.domain.decisions.changes.drafts import VALIDATION_ATTRIBUTES
 from annals.domain.model import GroupType, ResourceType
@@ -110,6 +110,14 @@ class ComparableVersion:
         return {**self.attributes, **({f"{type.singular}base64": _base64(content)} if has_body else {})}
 
 
+class ResourceWrite(NamedTuple):
+    """One write. path: below the Resource, such as `/versions`."""
+
+    method: Literal["PUT", "POST", "DELETE"]
+    path: str
+    body: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class ComparableResource:
     """A Resource without what belongs to its registry.
@@ -141,12 +149,25 @@ class ComparableResource:
             if id not in previous_versions or not version.is_copy_of(previous_versions[id])
         }
 
-    def changed_bodies(self, previous: ComparableResource, type: ResourceType) -> dict[str, Any]:
-        """The bodies of writes of the Versions that differ from those of a previous state."""
-        return {
+    def writes(self, previous: ComparableResource | None, type: ResourceType) -> list[ResourceWrite]:
+        """What turns a previous state into this one, in this order; None: there is no Resource yet."""
+        if previous is None or "xref" in self.meta or "xref" in previous.meta:
+            return [] if previous == self else [ResourceWrite("PUT", "", self.write_body(type))]
+        bodies = {
             id: version.write_body(type, is_replacement=id in previous.versions)
             for id, version in self.changed_versions(previous).items()
         }
+        deleted_ids = sorted(previous.versions.keys() - self.versions.keys())
+        deletion = [ResourceWrite("DELETE", "/versions", {id: {} for id in deleted_ids})] if deleted_ids else []
+        # A deletion changes the ancestors and times of other Versions, which are written after it for that reason. But
+        # a Resource without Versions would be deleted.
+        is_deletion_last = len(deleted_ids) == len(previous.versions)
+        return [
+            *([] if is_deletion_last else deletion),
+            *([ResourceWrite("POST", "/versions", bodies)] if bodies else []),
+            *([ResourceWrite("PUT", "/meta", self.meta_write_body())] if self.meta != previous.meta else []),
+            *(deletion if is_deletion_last else []),
+        ]
 
     def is_copy_of(self, other: ComparableResource) -> bool:
         """Whether one is a copy of the other."""

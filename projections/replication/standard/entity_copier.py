@@ -17,6 +17,7 @@ from annals.projections.replication.standard.comparable import (
     BrokenEntity,
     ComparableGroup,
     ComparableResource,
+    ResourceWrite,
     map_xref,
 )
 from annals.projections.replication.standard.conflicts import Conflicts
@@ -191,25 +192,9 @@ class EntityCopier:
         ):
             self.conflicts.add(xid, _UNEQUAL_REASON)
             return
-        if self._execute(xid, *self._commands(xid, comparable, local_entity)):
+        writes = comparable.writes(local_entity.comparable if local_entity else None, self._local_registry.type_of(xid))
+        if self._execute(xid, *(_command(xid + write.path, write) for write in writes)):
             self._remember_difference(xid, comparable, self._local_registry.resource(xid))
-
-    def _commands(
-        self, xid: str, comparable: ComparableResource, local_entity: LocalEntity[ComparableResource] | None
-    ) -> list[Command]:
-        type = self._local_registry.type_of(xid)
-        if local_entity is None or "xref" in comparable.meta or "xref" in local_entity.comparable.meta:
-            return [_put_command(xid, comparable.write_body(type))]
-        deleted_ids = local_entity.comparable.versions.keys() - comparable.versions.keys()
-        has_others = deleted_ids < local_entity.comparable.versions.keys()
-        deletion = DeleteEntities(f"{xid}/versions", {id: {} for id in sorted(deleted_ids)})
-        # Deletions change the ancestors of other Versions, so these are written later, with the times of the source.
-        commands: list[Command] = [deletion] if deleted_ids and has_others else []
-        if bodies := comparable.changed_bodies(local_entity.comparable, type):
-            commands.append(WriteTree(f"{xid}/versions", bodies, WriteMethod.POST, keepids=True))
-        if comparable.meta != local_entity.comparable.meta:
-            commands.append(_put_command(f"{xid}/meta", comparable.meta_write_body()))
-        return [*commands, deletion] if deleted_ids and not has_others else commands
 
     def _is_new_difference(self, xid: str, remote_hash: bytes, local_hash: bytes) -> bool:
         return self._unequal_hashes.get(xid) != (remote_hash, local_hash)
@@ -260,6 +245,12 @@ class EntityCopier:
                 self._context.execute(self._link, command)
 
         return self.conflicts.attempt(xid, execute)
+
+
+def _command(xid: str, write: ResourceWrite) -> Command:
+    if write.method == "DELETE":
+        return DeleteEntities(xid, write.body)
+    return WriteTree(xid, write.body, WriteMethod[write.method], keepids=True)
 
 
 def _put_command(xid: str, tree: dict[str, object]) -> WriteTree:

@@ -9,7 +9,7 @@ from annals.domain.model import Model
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.replication.remote.remote_client import RemoteClient
-from annals.projections.replication.standard.comparable import ComparableGroup, ComparableResource
+from annals.projections.replication.standard.comparable import ComparableGroup, ComparableResource, ResourceWrite
 from annals.projections.replication.standard.response_checks import check_written
 
 
@@ -30,16 +30,9 @@ class StandardTarget:
         """Writes a Resource. remote_resource: its current remote state; equal parts are not written."""
         plural, _, resources = xids.segments(xid)[:3]
         type = self._model.groups[plural].resources[resources]
-        if remote_resource is None or "xref" in comparable.meta or "xref" in remote_resource.meta:
-            if remote_resource is None or not comparable.is_copy_of(remote_resource):
-                self._request("PUT", xid, comparable.write_body(type), "$details" if type.hasdocument else "")
-            return
-        if bodies := comparable.changed_bodies(remote_resource, type):
-            self._request("POST", f"{xid}/versions", bodies)
-        if comparable.meta != remote_resource.meta:
-            self._request("PUT", f"{xid}/meta", comparable.meta_write_body())
-        if deleted_ids := sorted(remote_resource.versions.keys() - comparable.versions.keys()):
-            self._request("DELETE", f"{xid}/versions", {id: {} for id in deleted_ids})
+        for write in comparable.writes(remote_resource, type):
+            suffix = "$details" if type.hasdocument and not write.path else ""
+            self._request(write.method, xid + write.path, _with_xids(xid, write), suffix)
 
     def delete(self, xid: str) -> None:
         """Deletes a Group or Resource with its contents."""
@@ -50,3 +43,15 @@ class StandardTarget:
             {} if body is None else {"content": dumps(body), "headers": {"content-type": "application/json"}}
         )
         check_written(self._remote.request(method, quote(xid) + suffix, **options))
+
+
+def _with_xids(xid: str, write: ResourceWrite) -> dict[str, Any]:
+    """The body of a write whose Versions have xids, as in responses: so the other registry can tell copies.
+
+    xid: of the Resource in the other registry.
+    """
+    if write.method == "POST":
+        return {id: {**version, "xid": f"{xid}/versions/{id}"} for id, version in write.body.items()}
+    if "versions" in write.body:
+        return {**write.body, "versions": _with_xids(xid, ResourceWrite("POST", "", write.body["versions"]))}
+    return write.body

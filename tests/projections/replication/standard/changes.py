@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any, Final
 
+from tests.support.polling import until
+from tests.support.registries.restarted import Registry
 from tests.support.registries.standard import SHORT_INTERVAL
 
 #: The members of a link over the standard API.
@@ -42,3 +45,28 @@ CHANGES: Final[list[tuple[str, str, str, Any, int]]] = [
     ("no note", "DELETE", "/dirs/d/notes/n", None, 1),
     ("no Group", "DELETE", "/dirs/e", None, 1),
 ]
+
+
+def check_order_of_versions(source: Registry, copy: Registry, mode: str, link: Callable[[], object]) -> None:
+    """Checks that a copy has the default Version, the ancestors and the times of its source after each of some changes.
+
+    mode: `versionmode` of the Resource, which may compute ancestors. link: connects both.
+    """
+    edits = {"edits": {"singular": "edit", "versionmode": mode, "hasdocument": False}}
+    for registry in (source, copy):
+        registry.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir", "resources": edits}}})
+    source.done("PUT", "/dirs/d/edits/e", {"versions": {"a": {}, "b": {}, "c": {}, "d": {}}})
+    link()
+    until(lambda: _versions(source) == _versions(copy))
+    for method, id, body in (("PATCH", "a", {}), ("DELETE", "c", None), ("PATCH", "b", {}), ("PUT", "e", {})):
+        source.done(method, f"/dirs/d/edits/e/versions/{id}", body)
+        until(lambda: _versions(source) == _versions(copy))
+
+
+def _versions(registry: Registry) -> Any:
+    answer = registry.request("GET", "/dirs/d/edits/e?inline=versions,meta")
+    if answer.status_code == 404:
+        return None
+    edit = answer.json()
+    versions = {id: (each["ancestorid"], each["modifiedat"]) for id, each in edit["versions"].items()}
+    return edit["meta"]["defaultversionid"], versions

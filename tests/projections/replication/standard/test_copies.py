@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.projections.replication.standard.changes import CHANGES, LINK, LONG_AGO, SPACED
+from tests.projections.replication.standard.changes import CHANGES, LINK, LONG_AGO, SPACED, check_order_of_versions
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import WRITER, Registry, registries
@@ -105,26 +105,8 @@ def test_each_change_at_the_source_is_one_here(source: Server, copy: Registry) -
 def test_the_order_of_versions_is_copied(pair: tuple[Registry, Registry], mode: str) -> None:
     """P-15/37, ENT-101: the newest Version is that of the source, though repairs of ancestors came after its change."""
     source, copy = pair
-    edits = {"edits": {"singular": "edit", "versionmode": mode, "hasdocument": False}}
-    for registry in pair:
-        registry.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir", "resources": edits}}})
-    source.done("PUT", "/dirs/d/edits/e", {"versions": {"a": {}, "b": {}, "c": {}, "d": {}}})
-    copy.link("up", source.url, **LINK)
-    until(lambda: _versions(source) == _versions(copy))
-    for method, id, body in (("PATCH", "a", {}), ("DELETE", "c", None), ("PATCH", "b", {}), ("PUT", "e", {})):
-        source.done(method, f"/dirs/d/edits/e/versions/{id}", body)
-        until(lambda: _versions(source) == _versions(copy))
+    check_order_of_versions(source, copy, mode, lambda: copy.link("up", source.url, **LINK))
     check_logs_stop_growing(copy)
-
-
-def _versions(registry: Registry) -> Json:
-    """The default Version of the Resource of the test of orders, and the ancestor and time of each one."""
-    answer = registry.request("GET", "/dirs/d/edits/e?inline=versions,meta")
-    if answer.status_code == 404:
-        return None
-    edit = answer.json()
-    times = {id: (each["ancestorid"], each["modifiedat"]) for id, each in edit["versions"].items()}
-    return edit["meta"]["defaultversionid"], times
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from annals.projections.replication.link_state import LinkStates
-from tests.projections.replication.standard.changes import CHANGES, LINK, PUSH
+from tests.projections.replication.standard.changes import CHANGES, LINK, PUSH, check_order_of_versions
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
 from tests.support.registries.restarted import Registry, registries
@@ -74,6 +74,13 @@ def test_a_group_that_was_created_again_with_many_members(
         source.done("PUT", f"/dirs/d/notes/n{number}", {})
     source.done("POST", "/-/links/out/actions/resume")
     wait_until_equal_contents(source, target)
+
+
+@pytest.mark.parametrize("mode", ["createdat", "modifiedat"])
+def test_the_order_of_versions_is_pushed(tmp_path: Path, mode: str) -> None:
+    """P-15/37, ENT-101: the newest Version there is that of the source, and Versions have its times."""
+    with registries(tmp_path, "source", "target") as (source, target):
+        check_order_of_versions(source, target, mode, lambda: source.link("out", target.url, **PUSH))
 
 
 def test_a_change_is_few_requests(source: Registry) -> None:
