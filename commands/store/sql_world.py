@@ -188,7 +188,7 @@ class SqlWorld:
             key = xids.tree_key(name)
             if key in self._stream_heads:
                 continue
-            if self._never_owned(name):
+            if self._never_existed(name):
                 self._stream_heads[key] = NO_STREAM_HEAD
             else:
                 unknown.add(key)
@@ -315,7 +315,7 @@ class SqlWorld:
         """The head of an xid's stream; revision 0 if it has no event."""
         key = xids.tree_key(xid)
         if key not in self._stream_heads:
-            if self._never_owned(xid):
+            if self._never_existed(xid):
                 self._stream_heads[key] = NO_STREAM_HEAD
             else:
                 self._load({key})
@@ -374,8 +374,11 @@ class SqlWorld:
         ):
             self._write()
 
-    def _never_owned(self, xid: str) -> bool:
-        """Whether the owner is known never to have existed; then nothing below it ever did."""
+    def _never_existed(self, xid: str) -> bool:
+        """Whether an xid is known to have no event: its owner has none, or it has the character NUL, which PostgreSQL
+        refuses even in a query."""
+        if "\0" in xid:
+            return True
         owner = self._stream_heads.get(xids.tree_key(xids.parent(xid) or ""))
         return owner is NO_STREAM_HEAD
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import chain
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from sqlalchemy import Connection
 
@@ -213,12 +213,15 @@ class View:
 
     def entity(self, xid: str) -> EntityRow | None:
         """The live entity with exactly this xid, including letter case. Cost: one lookup by primary key."""
-        return self._if_visible(exact_row(self._db.look_up(_SELECT_ENTITY, (tree_key(xid),)), xid))
+        return self._if_visible(exact_row(self._stored_values(xid), xid))
 
     def entity_in_any_case(self, xid: str) -> EntityRow | None:
         """The live entity whose xid differs from this one in letter case at most. Cost: as `entity`."""
-        values = self._db.look_up(_SELECT_ENTITY, (tree_key(xid),))
+        values = self._stored_values(xid)
         return self._if_visible(stored_row(values)) if values is not None else None
+
+    def _stored_values(self, xid: str) -> Sequence[Any] | None:
+        return None if "\0" in xid else self._db.look_up(_SELECT_ENTITY, (tree_key(xid),))
 
     def look_up(self, xid: str, with_document: bool = False) -> FoundEntity:
         """`entity`, `definitions` and, if wanted, the entity's document in one statement. Raises: MissingDocument."""

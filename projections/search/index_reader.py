@@ -88,7 +88,10 @@ class IndexReader:
 
     def any_of(self, words: Iterable[str], prefixes: Iterable[str] = ()) -> Numbers:
         """The numbers of the entities that have one of some words of entities, or of those with a prefix."""
-        ranges = [*(word_range(word, False) for word in words), *(word_range(prefix, True) for prefix in prefixes)]
+        ranges = [
+            *(word_range(word, False) for word in words if "\0" not in word),
+            *(word_range(prefix, True) for prefix in prefixes if "\0" not in prefix),
+        ]
         return Numbers().union(*(self.numbers(range).get(ENTITY, Numbers()) for range in ranges))
 
     def live_and_visible(self, numbers: Numbers) -> Numbers:

@@ -152,6 +152,8 @@ class StoredDeliveries:
 
     def consent(self, id: str, secret: str, rate: int | None) -> bool:
         """Whether a callback's secret is valid. Each secret works once and records the sink's consent (SUB-714)."""
+        if "\0" in id:
+            return False
         with self._ready(), self._store.writing() as db:
             sink_hash = _applied_sink_hash(db, id)
             digest = hash_secret(secret, sink_hash)

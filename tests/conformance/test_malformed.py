@@ -132,6 +132,8 @@ PATHS = [
     path("HTTP-3: a method that the path does not take", "DELETE", "/", 405, "action_not_supported"),
     path("FLAG-1: a flag with one value, twice", "DELETE", f"{GROUP}?epoch=1&epoch=2", 400, "bad_flag"),
     path("ENT-52: a flag that is no epoch", "DELETE", f"{GROUP}?epoch=%00", 400, "invalid_attribute"),
+    path("ENT-30: a Version with a NUL to compare", "GET", f"/-/compare{DOCUMENT}?left=%00", 404, "not_found"),
+    path("SUB-714: consent for an id with a NUL", "POST", "/-/subscriptions/a%00b/consent/x", 404, "api_not_found"),
     path("FLAG-33: an inline path that leads nowhere", "GET", "/?inline=%ff.%00", 400, "bad_inline"),
 ]
 BYTES = [
@@ -160,6 +162,15 @@ FAULTS = [
         400,
         "malformed_id",
     ),
+]
+FAULTS += [
+    Row(
+        f"ENT-82: a default Version with a NUL, by {method}",
+        request(method, f"{DOCUMENT}/meta", b'{"defaultversionid": "\\u0000", "defaultversionsticky": true}'),
+        400,
+        "unknown_id",
+    )
+    for method in ("PUT", "PATCH")
 ]
 ROWS = [*JSON, *VALUES, *HEADERS, *PATHS, *BYTES, *FAULTS]
 

@@ -129,12 +129,12 @@ def earlier_ordering_times(lineages: Sequence[VersionLineage], movable_ids: Coll
 
     movable_ids: Versions whose times may change; they become earlier. Versions on a cycle are left as they are.
     """
-    key = _SORT_KEYS["modifiedat"]
+    key, ids = _SORT_KEYS["modifiedat"], {lineage.id for lineage in lineages}
     children: defaultdict[str | None, list[VersionLineage]] = defaultdict(list)
+    ancestors_first: list[VersionLineage] = []
     for lineage in lineages:
-        if not lineage.is_root:
-            children[lineage.ancestor].append(lineage)
-    ancestors_first = [lineage for lineage in lineages if lineage.is_root]
+        is_first = lineage.is_root or lineage.ancestor not in ids
+        (ancestors_first if is_first else children[lineage.ancestor]).append(lineage)
     for lineage in ancestors_first:
         ancestors_first.extend(children[lineage.id])
     settled: dict[str, VersionLineage] = {}

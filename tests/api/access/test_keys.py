@@ -224,6 +224,16 @@ def test_names_of_keys_have_their_subscriptions(sqlite_url: str) -> None:
         assert api.send("POST", "/-/keys", {"name": "ci", "groups": groups}).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "/-/keys/a%00b"), ("POST", "/-/keys/%00/actions/rotate"), ("DELETE", "/-/grants/%00")],
+)
+def test_an_id_with_a_nul_is_not_found(api: AccessApi, method: str, path: str) -> None:
+    # ACC-43: no database has such an id, but PostgreSQL cannot be asked for it
+    answer = api.send(method, path, {} if method == "POST" else None)
+    assert answer.status_code == 404, answer.text
+
+
 def test_servers_without_keys(sqlite_url: str) -> None:
     # ACC-40
     with access_api(sqlite_url, api_keys=False) as api:

@@ -103,6 +103,8 @@ FINDS: Final = [
     ),
     ("group:/schemagroups/sensors order", []),
     ("nowhere", []),
+    ("type:\0", []),
+    ("format:a\0", []),
 ]
 REFUSED: Final = [
     ("", "q"),
