@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, Final
@@ -29,6 +30,8 @@ PART_SECONDS: Final = 30.0
 #: Maximum bytes of one line. Base64 makes a document a third larger.
 _MAX_LINE_BYTES: Final = 2 * MAX_BODY
 _AFTER: Final = "after"
+_STATE: Final = "state"
+_STATE_HASH: Final = re.compile(r"(?:[0-9a-f]{64})?")
 
 
 class LogReceiveHandler:
@@ -45,15 +48,18 @@ class LogReceiveHandler:
         Raises: NotFound, NotReceiving, LogGap, Diverged, BadRequest, UnsupportedMediaType, BodyTooLarge,
         ClientDisconnect.
         """
-        after_text = single_value(query_params(request, (_AFTER,)), _AFTER) or "0"
+        params = query_params(request, (_AFTER, _STATE))
+        after_text, state = single_value(params, _AFTER) or "0", single_value(params, _STATE) or ""
         if not (after_text.isascii() and after_text.isdecimal() and len(after_text) < 19):
             raise invalid_param(_AFTER, f"{after_text!r} is not a position")
+        if not _STATE_HASH.fullmatch(state):
+            raise invalid_param(_STATE, f"{state!r} is not a state hash of 64 hex digits")
         if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
             raise UnsupportedMediaType(list=NDJSON)
         check_unencoded(request)
         body = _RequestBody(receive)
         try:
-            future = self._pool.submit(self._receive, request.segments[2], int(after_text), body)
+            future = self._pool.submit(self._receive, request.segments[2], int(after_text), state, body)
             position = await asyncio.wrap_future(future)
         except BrokenFeed as error:
             raise BadRequest(error_detail=str(error)) from None
@@ -61,9 +67,9 @@ class LogReceiveHandler:
             body.end()
         return json_response(request, 200, {"position": position})
 
-    def _receive(self, id: str, after: int, body: _RequestBody) -> int:
+    def _receive(self, id: str, after: int, state: str, body: _RequestBody) -> int:
         link = find_link(self._context.registry.readers.quick_view(), id)
-        return self._context.replication.receive(link, after, body.iter_lines())
+        return self._context.replication.receive(link, after, state, body.iter_lines())
 
 
 class _RequestBody:

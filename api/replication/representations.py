@@ -20,7 +20,7 @@ from annals.projections.replication.link_state import NOTIFIED_KEY, LinkProgress
 from annals.projections.replication.log.ingest import READ_STATE_KEY
 from annals.projections.replication.log.link_status import COMPARED_AT_KEY, DIFFERS, UNKNOWN
 from annals.projections.replication.log.widened_scope import COMPLETE_KEY
-from annals.projections.replication.standard.push import SENT_SCOPE_KEY
+from annals.projections.replication.standard.push import SENT_KEY
 
 #: The states of a link.
 LINK_STATES: Final = ("active", "resting", "failing", "diverged", "promoted")
@@ -32,7 +32,7 @@ _HIDDEN_KEYS: Final = (
     UPSTREAM_KEY,
     COMPLETE_KEY,
     READ_STATE_KEY,
-    SENT_SCOPE_KEY,
+    SENT_KEY,
     COMPARED_AT_KEY,
 )
 #: Maximum size of a link document in bytes.

@@ -54,9 +54,9 @@ class PassiveReplication:
     def links_changed(self) -> None:
         """Notes that links have changed. The process that runs them polls for that."""
 
-    def receive(self, link: Link, after: int, lines: Iterable[bytes]) -> int:
+    def receive(self, link: Link, after: int, state: str, lines: Iterable[bytes]) -> int:
         """Receives a piece of another log; see `annals.projections.replication.log.receive`."""
-        return receive(link, self._context, after, lines)
+        return receive(link, self._context, after, state, lines)
 
     def upstream(self) -> Mapping[str, Any]:
         """The ids of this registry and of those that it follows; see `annals.projections.replication.cycles`."""

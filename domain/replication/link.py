@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from annals.domain.registry.entities import Entity
 from annals.domain.replication.scope import LinkScope
+from annals.domain.replication.xid_mapping import XidMapping, remove_authority_mark
 
 #: A name that no type of the model can have.
 TYPE: Final = "-.links"
@@ -87,6 +88,23 @@ class Link:
     def is_inbound(self) -> bool:
         """Whether it writes to this registry."""
         return self.mode != PUSH
+
+    def has_copy(self, xid: str, mark: str | None) -> bool:
+        """Whether an entity of this registry is a copy that this link maintains. mark: the link whose copy it became.
+
+        A copy over the standard API that has left the scope is not maintained any more; over the legacy APIs it goes.
+        """
+        if self.follows_log:
+            return self.scope.has(xid)
+        remote_xid = self.mapping.to_remote(xid)
+        return mark == self.id and (
+            self.dialect != XREGISTRY or self.scope.has(remote_xid) or self.scope.has(remove_authority_mark(remote_xid))
+        )
+
+    @property
+    def mapping(self) -> XidMapping:
+        """The names of its Groups in both registries."""
+        return XidMapping(self.names)
 
     @classmethod
     def from_entity(cls, entity: Entity, position: int) -> Link:

@@ -67,6 +67,7 @@ def parse_link(body: Any) -> LinkDocument:
         raise root.child("mode").error("value", f"the dialect {dialect} takes only: {', '.join(MODES[dialect])}")
     _check_url(str(members["url"]), dialect, "credential" in members, root.child("url"))
     _check_scope(members, root)
+    _check_names(members["names"], root.child("names"))
     members.setdefault("interval", _DEFAULT_INTERVALS.get(mode, 60))
     secrets = _take_secrets(members)
     return LinkDocument({name: members[name] for name in PROPERTIES if name in members}, secrets)
@@ -99,6 +100,16 @@ def _check_scope(members: dict[str, Any], root: ErrorPlace) -> None:
         raise root.child("scope", "resources").error("value", "a link that follows a log selects Groups only")
     if members["names"]:
         raise root.child("names").error("value", "a link that follows a log cannot rename Groups")
+
+
+def _check_names(names: dict[str, str], place: ErrorPlace) -> None:
+    """Checks that Groups keep their type, and that no two of them get one name."""
+    remote_by_local: dict[str, str] = {}
+    for remote, local in names.items():
+        if xids.segments(remote)[0] != xids.segments(local)[0]:
+            raise place.child(remote).error("value", "a Group can get another id only, not another type")
+        if (other := remote_by_local.setdefault(local.lower(), remote)) != remote:
+            raise place.child(remote).error("value", f"{local} is the name of {other} already")
 
 
 def _take_secrets(members: dict[str, Any]) -> dict[str, str]:

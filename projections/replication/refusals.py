@@ -18,5 +18,5 @@ def refusal_of(action: Callable[[], object], subject: str) -> str | None:
     except NotReceiving:
         raise
     except Problem as problem:
-        return problem.text(subject)
+        return " ".join(filter(None, (problem.text(subject), problem.detail)))
     return None

@@ -94,19 +94,15 @@ def authority_url(link: Link, xid: str) -> str:
 def link_of_copy(xid: str, links: Sequence[Link], private: Mapping[str, Any]) -> Link | None:
     """The link that still delivers an entity. private: the entity's own private members."""
     inbound_links = (link for link in links if link.is_inbound and not link.is_promoted)
-    return next((link for link in inbound_links if _has_copy(link, xid, private)), None)
-
-
-def _has_copy(link: Link, xid: str, private: Mapping[str, Any]) -> bool:
-    return link.scope.has(xid) if link.follows_log else private.get(LINK) == link.id
+    return next((link for link in inbound_links if link.has_copy(xid, private.get(LINK))), None)
 
 
 def _is_owner(link: Link, event: EntityEvent, world: World) -> bool:
     if link.follows_log:
-        return link.scope.has(event.xid)
+        return link.has_copy(event.xid, None)
     segments = xids.segments(event.xid)
     owner = world.get(xids.join(*segments[: 2 if len(segments) == 2 else 4]) if segments else xids.REGISTRY)
-    if owner is None or owner.private.get(LINK) != link.id:
+    if owner is None or not link.has_copy(owner.xid, owner.private.get(LINK)):
         return False
     if event.xid == xids.CAPABILITIES:
         return not has_same_data(owner.attributes, event.attributes)

@@ -39,9 +39,30 @@ class LogIngester:
         self._link = link
         self._context = context
         progress = context.states.read(link.id)
-        if remote is not None and (read_state := progress.status.get(READ_STATE_KEY)) is not None:
-            self._check_same_log(remote, read_state["position"], read_state["state"])
+        self._read_state = progress.status.get(READ_STATE_KEY)
+        if remote is not None:
+            self.check_same_log(remote)
         self.cursor = progress.cursor if progress.cursor is not None else self._starting_position(remote)
+
+    def check_same_log(self, remote: RemoteClient) -> None:
+        """Checks that the other registry has the same state as before after the last interaction that was read.
+
+        A registry that was restored from a backup may have another one there. A log that ends before is noticed later.
+        Raises: RemoteError, Diverged.
+        """
+        if self._read_state is not None:
+            snapshot = remote_snapshot(remote, self._read_state["position"])
+            self.check_state(snapshot.position, snapshot.state)
+
+    def check_state(self, position: int, state: str) -> None:
+        """Checks the state in hex of the other registry at a position of its log; empty if it is not known.
+
+        Does nothing if it is not the position that was read last. Raises: Diverged.
+        """
+        read = self._read_state
+        if read is not None and state and position == read["position"] and state != read["state"]:
+            detail = f"{self._link.url} has another log than before: it differs at position {position}, which was read"
+            raise Diverged(self._link.xid, error_detail=f"{detail} already; a repair continues from there")
 
     def ingest(self, interactions: Iterable[ForeignInteraction | None]) -> None:
         """Imports interactions in the order of the other log. Some may have been imported before.
@@ -76,22 +97,9 @@ class LogIngester:
                 self._record([interaction])
         last_interaction = interactions[-1]
         self.cursor = last_interaction.last
-        facts = {
-            "taken": last_interaction.time.isoformat(),
-            READ_STATE_KEY: read_state(last_interaction.last, last_interaction.state.hex()),
-        }
+        self._read_state = read_state(last_interaction.last, last_interaction.state.hex())
+        facts = {"taken": last_interaction.time.isoformat(), READ_STATE_KEY: self._read_state}
         self._context.states.update(self._link.id, self.cursor, **facts, lastcontact=time.time(), error=None)
-
-    def _check_same_log(self, remote: RemoteClient, position: int, state: str) -> None:
-        """Checks that the other registry has the same state as before after an interaction that was read.
-
-        A registry that was restored from a backup may have another one there. A log that ends before is noticed later.
-        Raises: RemoteError, Diverged.
-        """
-        snapshot = remote_snapshot(remote, position)
-        if snapshot.position == position and snapshot.state and snapshot.state != state:
-            detail = f"{self._link.url} has another log than before: it differs at position {position}, which was read"
-            raise Diverged(self._link.xid, error_detail=f"{detail} already; a repair continues from there")
 
     def _starting_position(self, remote: RemoteClient | None) -> int:
         """The other log's position at the last common interaction of the tree; 0 if there is none."""

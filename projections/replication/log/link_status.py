@@ -60,15 +60,19 @@ class LinkStatusRecorder:
     def note_caught_up(self, ingester: LogIngester) -> None:
         """Records that the import has reached the end that `note_head` saw. Compares the registries when it is time.
 
-        Raises: RemoteError, BrokenFeed, InvalidLink if the link has become part of a cycle.
+        Raises: RemoteError, BrokenFeed, InvalidLink if the link has become part of a cycle, Diverged if some Groups
+        differ.
         """
         if self._context.stopping.is_set():
             return
         self._write_status(ingester.cursor, error=None, failed=None, diverged=None)
         check_cycle(self._link, self._context, self._remote)
         if self._compared_at is None or time.monotonic() - self._compared_at >= self._link.interval:
-            compare_registries(self._link, self._context, self._remote)
+            verdict = compare_registries(self._link, self._context, self._remote)
             self._compared_at = time.monotonic()
+            if verdict == DIFFERS and not self._link.scope.is_whole:  # nothing else would stop its imports
+                detail = f"the Groups of the link differ from {self._link.url}, so it imports nothing more"
+                raise Diverged(self._link.xid, error_detail=detail)
 
     def _write_status(self, cursor: int | None, **facts: Any) -> None:
         assert self._head is not None, "a look comes first"

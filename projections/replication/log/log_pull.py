@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.earlier_copies import check_earlier_copies
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
 from annals.projections.replication.log.log_lines import NDJSON, LogLineParser, parse_interactions, parse_next_position
@@ -42,6 +43,7 @@ class LogPull:
             closing(self._context.connect(self._link)) as remote,
             record_status(self._link, self._context, remote) as recorder,
         ):
+            check_earlier_copies(self._link, self._context, remote)
             fetch_widened_scope(self._link, self._context, remote)
             ingester = LogIngester(self._link, self._context, remote)
             while not self._context.stopping.is_set():
@@ -61,6 +63,7 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
     Raises: RemoteError, BrokenFeed, Diverged.
     """
     cursor = ingester.cursor
+    ingester.check_same_log(remote)
     with remote.stream("/-/log", NDJSON, _log_query(ingester)) as answer:
         next_position = parse_next_position(answer.next_url)
         interactions = parse_interactions(answer.lines, context.max_interaction_bytes)

@@ -67,6 +67,11 @@ class LogPush:
         if remote_position > self._log().head().last:
             detail = f"{self._link.url} has received the log up to position {remote_position}, beyond its end"
             raise Diverged(self._link.xid, error_detail=detail)
+        if (end := self._log().interaction_at(remote_position).last) != remote_position:
+            detail = (
+                f"{self._link.url} has received another log: an interaction ends at {remote_position}, here at {end}"
+            )
+            raise Diverged(self._link.xid, error_detail=detail)
         self._note_confirmed(remote_position)
         return remote_position
 
@@ -98,7 +103,9 @@ class LogPush:
         if (first_line := next(lines, None)) is None:
             self._context.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return remote_position
-        options: dict[str, Any] = {"params": {"after": remote_position}, "headers": {"content-type": NDJSON}}
+        state = {"state": self._log().interaction_at(remote_position).state.hex()} if remote_position else {}
+        params = {"after": str(remote_position), **state}
+        options: dict[str, Any] = {"params": params, "headers": {"content-type": NDJSON}}
         response = request_object(remote, "POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
         new_position = position_of(response, f"POST {self._path}/log")
         if new_position <= remote_position:

@@ -11,6 +11,7 @@ from contextlib import closing
 
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.earlier_copies import check_earlier_copies
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
 from annals.projections.replication.log.log_pull import fetch_interactions
@@ -39,6 +40,7 @@ class NotifiedLogPull:
                     subscription.delete_if_unused()
 
     def _handle(self, remote: RemoteClient, recorder: LinkStatusRecorder, subscription: RemoteSubscription) -> None:
+        check_earlier_copies(self._link, self._context, remote)
         fetch_widened_scope(self._link, self._context, remote)
         ingester = LogIngester(self._link, self._context, remote)
         while not self._context.stopping.is_set():

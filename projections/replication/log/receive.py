@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from annals.domain.errors.http_errors import Diverged, LogGap, NotReceiving, RemoteUnavailable
 from annals.domain.errors.problems import Problem
+from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import RECEIVE, Link
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.ingest import LogIngester
@@ -16,11 +17,11 @@ from annals.projections.replication.remote.remote_client import RemoteError
 from annals.projections.replication.standard.comparable import BrokenEntity
 
 
-def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[bytes]) -> int:
+def receive(link: Link, context: LinkWorkerContext, after: int, state: str, lines: Iterable[bytes]) -> int:
     """Imports a batch of the other log. Returns the position there up to which everything is imported.
 
     after: position before the batch. Interactions that were imported before are skipped, so a batch may arrive twice or
-    late.
+    late. state: state hash of the other registry after that position, in hex; empty if it is not known.
     lines: in the format of a log feed with documents. If they break off, everything before that is imported.
     Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable if the scope was widened and the other
     registry cannot be read, and what the lines raise.
@@ -33,7 +34,8 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
         raise LogGap(link.xid, after=after, position=ingester.cursor, extensions={"position": ingester.cursor})
     interactions = parse_interactions(lines, context.max_interaction_bytes)
     try:
-        ingester.ingest(interaction for interaction in interactions if interaction.last > ingester.cursor)
+        ingester.check_state(after, state)
+        ingester.ingest(_new_interactions(ingester, interactions))
     except NotReceiving:
         raise  # the link has ended meanwhile, which is no failure
     except Problem as problem:
@@ -42,6 +44,17 @@ def receive(link: Link, context: LinkWorkerContext, after: int, lines: Iterable[
         raise
     context.states.update(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
     return ingester.cursor
+
+
+def _new_interactions(
+    ingester: LogIngester, interactions: Iterable[ForeignInteraction]
+) -> Iterator[ForeignInteraction]:
+    """The interactions after the cursor. Raises: Diverged if those before it are not the ones that were read."""
+    for interaction in interactions:
+        if interaction.last > ingester.cursor:
+            yield interaction
+        else:
+            ingester.check_state(interaction.last, interaction.state.hex())
 
 
 def _fetch_missing(link: Link, context: LinkWorkerContext) -> None:

@@ -134,8 +134,9 @@ def _check_origin(link: Link, remote: RemoteClient, view: View, differences: Seq
     """Raises: Diverged if a local entity that differs did not come over the link."""
     for difference in differences:
         if difference.here is not None and not _came_over_link(difference.xid, link, view, remote):
-            detail = f"{difference.xid} of the wider scope exists here already and differs from {link.url}; delete it"
-            raise Diverged(link.xid, error_detail=f"{detail} or repair the link", extensions={"xid": difference.xid})
+            detail = f"{difference.xid} of the wider scope exists here already and differs from {link.url}"
+            advice = "repair the link, or narrow its scope and delete the entity"
+            raise Diverged(link.xid, error_detail=f"{detail}; {advice}", extensions={"xid": difference.xid})
 
 
 def _came_over_link(xid: str, link: Link, view: View, remote: RemoteClient) -> bool:

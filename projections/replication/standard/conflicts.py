@@ -37,6 +37,10 @@ class Conflicts:
         """Removes a conflict."""
         self._reasons.pop(xid, None)
 
+    def xids(self) -> list[str]:
+        """The entities that could not be copied."""
+        return list(self._reasons)
+
     def to_json(self) -> list[dict[str, Any]] | None:
         """The first conflicts as JSON, in the order in which they were added; None if there are none."""
         return [{"xid": xid, "reason": reason} for xid, reason in list(self._reasons.items())[:MAX_CONFLICTS]] or None

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from annals.domain.decisions.commands import Command, DeleteEntities, WriteMethod, WriteTree
 from annals.domain.replication.link import Link
+from annals.domain.replication.xid_mapping import add_authority_mark, remove_authority_mark
 from annals.domain.values import xid as xids
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.standard.comparable import (
@@ -23,7 +24,6 @@ from annals.projections.replication.standard.comparable import (
 from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.local_registry import LocalEntity, LocalRegistry
 from annals.projections.replication.standard.source import ListedGroup, StandardSource
-from annals.projections.replication.standard.xid_mapping import XidMapping, add_authority_mark, remove_authority_mark
 
 _SKIP: Final = "skip"
 _UNEQUAL_REASON: Final = "it cannot be stored here as it is there"
@@ -50,7 +50,7 @@ class EntityCopier:
         self._context = context
         self._source = source
         self._unequal_hashes = unequal_hashes
-        self._mapping = XidMapping(link.names)
+        self._mapping = link.mapping
         self._local_registry = LocalRegistry(context.readers.quick_view())
         self._source_xids: set[str] = set()
         other_links = {other_link.id for other_link in context.readers.quick_view().links.all()} - {link.id}
@@ -59,6 +59,9 @@ class EntityCopier:
     def copy_group(self, listed_group: ListedGroup) -> None:
         """Copies a Group and its contents in scope. Deletes copies whose originals no longer exist."""
         xid = self._mapping.to_local(listed_group.xid)
+        if xid in self._source_xids:
+            self.conflicts.add(xid, f"{listed_group.xid} would have this name, but another Group there has it already")
+            return
         self._source_xids.add(xid)
         if isinstance(listed_group.comparable, BrokenEntity):
             self._report_broken(xid, listed_group.comparable)

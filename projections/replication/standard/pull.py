@@ -46,6 +46,7 @@ class StandardPull:
         for root in _scope_roots(self._link):
             if root != xids.REGISTRY and xids.segments(root)[0] not in source.types:
                 conflicts.add(root, "the other registry has no Groups of this type")
+                copier.remove_missing(root)
                 continue
             groups = source.groups(root)
             if groups is None:
@@ -75,10 +76,15 @@ class StandardPull:
             self._plurals = list(compile_model(dict(model)).groups)
         self._registry_copier.fetch(source, conflicts)
         self._registry_copier.copy_capabilities(self._local_registry(), conflicts)
-        self._registry_copier.copy_model(RemoteModel(model, is_new, self._plurals), self._local_registry(), conflicts)
-        self._model = model
+        remote_model = RemoteModel(model, is_new, self._plurals)
+        if self._registry_copier.copy_model(remote_model, self._local_registry(), conflicts):
+            self._model = model
         source.model = self._local_registry().model
-        source.types = [plural for plural in self._plurals if self._link.scope.may_have_groups_of(plural)]
+        source.types = [
+            plural
+            for plural in self._plurals
+            if self._link.scope.may_have_groups_of(plural) and plural in source.model.groups
+        ]
 
     def _local_registry(self) -> LocalRegistry:
         return LocalRegistry(self._context.readers.quick_view())

@@ -33,12 +33,12 @@ from annals.projections.replication.standard.local_registry import LocalRegistry
 from annals.projections.replication.standard.response_checks import is_about_entity
 from annals.projections.replication.standard.source import StandardSource
 from annals.projections.replication.standard.target import StandardTarget
-from annals.projections.replication.standard.xid_mapping import XidMapping
 
 #: Interactions that are handled together.
 BATCH_INTERACTIONS: Final = 200
-#: The fact with the scope of which everything up to the cursor was sent.
-SENT_SCOPE_KEY: Final = "sent"
+#: The fact with the position of the link's event since which everything up to the cursor was sent. Each change of the
+#: link sends everything again: its scope may be another one, and a pause is how an operator asks for it.
+SENT_KEY: Final = "sent"
 #: Attributes of a Group that change when its contents are created or deleted.
 _TOUCH_ATTRIBUTES: Final = frozenset(("epoch", "modifiedat"))
 _LOG: Final = logging.getLogger("annals.replication")
@@ -51,11 +51,11 @@ class StandardPush:
     def __init__(self, link: Link, context: LinkWorkerContext) -> None:
         self._link = link
         self._context = context
-        self._mapping = XidMapping(link.names)
+        self._mapping = link.mapping
         self._mapper = EventMapper()
         progress = context.states.read(link.id)
         self._cursor = progress.cursor
-        self._scope = progress.status.get(SENT_SCOPE_KEY)
+        self._sent_at = progress.status.get(SENT_KEY)
         self._conflicts = Conflicts(progress.status.get("conflicts"))
 
     def run(self) -> None:
@@ -80,8 +80,8 @@ class StandardPush:
                 self._cursor,
                 head,
             )
-            self._scope = None
-        if self._cursor is None or self._scope != self._link.attributes["scope"]:
+            self._sent_at = None
+        if self._cursor is None or self._sent_at != self._link.position:
             position = view.log.head().last
             self._refresh(remote, view)
             self._send(self._all_xids())
@@ -91,6 +91,7 @@ class StandardPush:
         while not self._context.stopping.is_set():
             batch = view.log.interactions(self._cursor or 0, BATCH_INTERACTIONS)
             if not batch:
+                self._retry_conflicts(remote, view)
                 return
             events = [self._mapper.event_of_row(row) for row in view.log.events(batch[0].first, batch[-1].last)]
             self._refresh(remote, view)
@@ -107,9 +108,16 @@ class StandardPush:
     def _save_progress(self, position: int) -> None:
         if self._context.stopping.is_set():
             return
-        self._cursor, self._scope = position, self._link.attributes["scope"]
-        facts = {SENT_SCOPE_KEY: self._scope, "conflicts": self._conflicts.to_json(), "error": None, "failed": None}
+        self._cursor, self._sent_at = position, self._link.position
+        facts = {SENT_KEY: self._sent_at, "conflicts": self._conflicts.to_json(), "error": None, "failed": None}
         self._context.states.update(self._link.id, position, lastcontact=time.time(), **facts)
+
+    def _retry_conflicts(self, remote: RemoteClient, view: View) -> None:
+        """Writes again what could not be written, because the cause may have disappeared."""
+        if xids_in_conflict := self._conflicts.xids():
+            self._refresh(remote, view)
+            self._send(xids_in_conflict)
+            self._context.states.update(self._link.id, conflicts=self._conflicts.to_json(), lastcontact=time.time())
 
     def _all_xids(self) -> Iterable[str]:
         for group in list(self._local_registry.groups()):

@@ -74,20 +74,22 @@ class RegistryAttributesCopier:
         if capabilities.apply_request(current_capabilities, new_capabilities, patch=True) != current_capabilities:
             self._context.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
 
-    def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: Conflicts) -> None:
-        """Copies the Group types of the other registry, and its own attributes.
+    def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: Conflicts) -> bool:
+        """Copies the Group types of the other registry, and its own attributes. Whether all types are here then.
 
-        Raises: Problem if the model is refused.
+        A model that is refused is a conflict: entities that this registry's model allows can still be copied.
         """
         comparable = self._attributes_to_write(remote_model.plurals, local_registry, conflicts)
         if comparable is not None:
             command = self._write_command(comparable, remote_model, local_registry)
             if command is None or conflicts.attempt(xids.REGISTRY, lambda: self._context.execute(self._link, command)):
-                return
+                return True
         if remote_model.is_new:
             merged_model = merge_models(local_registry.model.source, remote_model.model, self._link.scope)
             if _differs(merged_model, local_registry, "groups"):
-                self._context.execute(self._link, ReplaceModel(merged_model))
+                replace_model = ReplaceModel(merged_model)
+                return conflicts.attempt(xids.MODEL, lambda: self._context.execute(self._link, replace_model))
+        return True
 
     def _attributes_to_write(
         self, plurals: Sequence[str], local_registry: LocalRegistry, conflicts: Conflicts

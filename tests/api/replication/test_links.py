@@ -140,6 +140,8 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("value", "/scope/resources", {"scope": {"resources": ["/dirs/d/files/f"]}}),
     ("filter", "/scope/filters/0/like", {"scope": {"filters": [{"like": {"subject": "/dirs/d"}}]}}),
     ("value", "/names", {"names": {"/dirs/a": "/dirs/b"}}),
+    ("value", "/names/~1dirs~1a", {"dialect": "xregistry", "names": {"/dirs/a": "/crates/a"}}),
+    ("value", "/names/~1dirs~1b", {"dialect": "xregistry", "names": {"/dirs/a": "/dirs/q", "/dirs/b": "/dirs/Q"}}),
     ("required", "/credential/username", {"credential": {"type": "basic", "password": MARK}}),
     ("unknown", "/credential/password", {"credential": {"type": "bearer", "password": MARK}}),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -81,18 +83,39 @@ def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str
         assert len(b.ids()) == len(before) + 1
 
 
-def test_a_source_that_was_restored_from_a_backup(tmp_path: Path) -> None:
+VERSIONS = "/schemagroups/g/schemas/s/versions"
+SCOPE = {"groups": ["/schemagroups/g"]}
+
+
+def _pull(a: Registry, b: Registry) -> str:
+    b.link("a", a.url, scope=SCOPE, interval=1)
+    return "a"
+
+
+def _events(a: Registry, b: Registry) -> str:
+    b.link("a", a.url, scope=SCOPE, mode="events", interval=3600)
+    return "a"
+
+
+def _push(a: Registry, b: Registry) -> str:
+    b.link("in", a.url, scope=SCOPE, mode="receive")
+    a.link("out", b.url, mode="push", remote="in", interval=1)
+    return "in"
+
+
+@pytest.mark.parametrize("connect", [_pull, _events, _push])
+def test_a_source_that_was_restored_from_a_backup(tmp_path: Path, connect: Callable[[Registry, Registry], str]) -> None:
     """LEG-913: its log grows past the cursor again; the link diverges, takes nothing of it, and a repair resumes it."""
     with registries(tmp_path, "a", "b", places=None) as (a, b):
         a.write("g/s/1")
+        link = connect(a, b)
+        until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
         a.stop()
         file, backup = (tmp_path / "a" / name for name in ("annals.db", "backup.db"))
         shutil.copy(file, backup)
         a.start()
-        b.link("a", a.url, scope={"groups": ["/schemagroups/g"]}, interval=1)
         a.write("g/s/2")
-        versions = "/schemagroups/g/schemas/s/versions"
-        until(lambda: b.request("GET", f"{versions}/2$details").is_success)
+        until(lambda: b.request("GET", f"{VERSIONS}/2$details").is_success)
         a.stop()
         for leftover in tmp_path.glob("a/annals.db*"):
             leftover.unlink()
@@ -100,11 +123,53 @@ def test_a_source_that_was_restored_from_a_backup(tmp_path: Path) -> None:
         a.start()
         for id in ("3", "4"):
             a.write(f"g/s/{id}")
-        until(lambda: "has another log than before" in b.status("a").get("error", ""))
-        assert b.status("a")["state"] == "diverged" and "readstate" not in b.status("a")
-        assert list(b.done("GET", versions)) == ["1", "2"]
-        b.done("POST", "/-/links/a/actions/repair")
-        until(lambda: list(b.done("GET", versions)) == ["1", "3", "4"])
+        until(lambda: "has another log than before" in b.status(link).get("error", ""))
+        assert b.status(link)["state"] == "diverged" and "readstate" not in b.status(link)
+        assert list(b.done("GET", VERSIONS)) == ["1", "2"]
+        b.done("POST", f"/-/links/{link}/actions/repair")
+        until(lambda: list(b.done("GET", VERSIONS)) == ["1", "3", "4"])
         a.write("g/s/5")
-        until(lambda: b.request("GET", f"{versions}/5$details").is_success)
-        assert b.status("a")["state"] == "active"
+        until(lambda: b.request("GET", f"{VERSIONS}/5$details").is_success)
+        until(lambda: b.status(link)["state"] == "active")
+
+
+def test_a_link_receives_one_log(tmp_path: Path) -> None:
+    """LEG-913: a second registry that pushes to the link of another one is refused, and the first one goes on."""
+    with registries(tmp_path, "a", "b", "c", places=None) as (a, b, c):
+        for registry in (a, c):
+            for id in ("1", "2"):
+                registry.write(f"g/s/{id}")
+        _push(a, b)
+        until(lambda: b.request("GET", f"{VERSIONS}/2$details").is_success)
+        c.link("out", b.url, mode="push", remote="in", interval=1)
+        c.write("g/s/of-c")
+        until(lambda: "another log" in c.status("out").get("error", ""))
+        a.write("g/s/3")
+        until(lambda: list(b.done("GET", VERSIONS)) == ["1", "2", "3"])
+
+
+def test_what_was_written_after_a_link_was_removed(tmp_path: Path) -> None:
+    """LEG-909, LEG-913: a new link over the same Groups diverges instead of writing over it; a repair is asked for."""
+    with registries(tmp_path, "a", "b", places=None) as (a, b):
+        a.write("g/s/1", name="theirs")
+        _pull(a, b)
+        until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
+        b.done("DELETE", "/-/links/a")
+        _pull(a, b)
+        until(lambda: b.status("a").get("verdict") == "equal")
+        b.done("DELETE", "/-/links/a")
+        b.done("PATCH", f"{VERSIONS}/1$details", {"name": "mine"})
+        b.write("g/mine/1")
+        position = b.head()["position"]
+        a.done("PATCH", f"{VERSIONS}/1$details", {"name": "later"})
+        _pull(a, b)
+        until(lambda: b.status("a")["state"] == "diverged")
+        a.write("g/s/2")
+        time.sleep(2)  # two intervals
+        assert b.done("GET", f"{VERSIONS}/1$details")["name"] == "mine"
+        assert list(b.done("GET", VERSIONS)) == ["1"]
+        b.done("POST", "/-/links/a/actions/repair")
+        until(lambda: list(b.done("GET", VERSIONS)) == ["1", "2"])
+        assert b.done("GET", f"{VERSIONS}/1$details")["name"] == "later"
+        assert b.request("GET", "/schemagroups/g/schemas/mine").status_code == 404
+        assert b.head()["position"] > position

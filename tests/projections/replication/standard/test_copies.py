@@ -371,13 +371,15 @@ def test_the_model_comes_along(pair: tuple[Registry, Registry]) -> None:
 
 
 def test_an_incompatible_model_is_reported(pair: tuple[Registry, Registry]) -> None:
-    """LEG-913: if local entities do not comply with the source's model, nothing is copied and the status says why."""
+    """LEG-913: if local entities do not comply with the source's model, the status says which and why."""
     source, copy = pair
     copy.done("PUT", "/dirs/mine", {"colour": "red"})
     source.done("PUT", "/modelsource", {"groups": {"dirs": {"singular": "dir", "resources": {}}}})
     copy.link("up", source.url, **LINK)
-    until(lambda: copy.status("up")["state"] == "failing")
-    assert "non-compliant" in copy.status("up")["error"]
+    until(lambda: copy.status("up").get("conflicts"))
+    (conflict,) = copy.status("up")["conflicts"]
+    assert conflict["xid"] == "/model"
+    assert "non-compliant" in conflict["reason"] and "/dirs/mine" in conflict["reason"]
     assert copy.done("GET", "/dirs/mine")["colour"] == "red"
 
 

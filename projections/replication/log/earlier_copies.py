@@ -1,0 +1,42 @@
+"""Checks what a link over some Groups finds here before it imports: copies of an earlier link, or what differed last.
+
+A whole replica has a state hash after each interaction, by which its import notices each difference. Some Groups have
+none, so an import would overwrite what was written here after a former link had ended.
+"""
+
+from __future__ import annotations
+
+from annals.domain.errors.http_errors import Diverged
+from annals.domain.replication.link import Link
+from annals.projections.entities.view import View
+from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.advanced_cursor import advanced_cursor
+from annals.projections.replication.log.comparison import find_differences, remote_snapshot, scope_roots
+from annals.projections.replication.log.link_status import DIFFERS
+from annals.projections.replication.remote.remote_client import RemoteClient
+
+
+def check_earlier_copies(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
+    """Checks that the Groups of a link are here as they were there after the last interaction that is recorded here.
+
+    Does nothing if the link has imported before and found no difference, or if there are none of its Groups here.
+    Raises: Diverged, RemoteError, BrokenFeed.
+    """
+    progress = context.states.read(link.id)
+    is_new = progress.cursor is None
+    if link.scope.is_whole or not (is_new or progress.status.get("verdict") == DIFFERS):
+        return
+    with context.readers.background_view() as view:
+        if is_new and not _has_groups(link, view):
+            return
+        cursor = advanced_cursor(link, view.log, remote, progress.cursor or 0, stops_at_missing=True)
+        if cursor == 0:  # nothing of it ever came from there, and the import refuses to create what exists
+            return
+        difference = next(find_differences(link, view, remote, remote_snapshot(remote, cursor)), None)
+    if difference is not None:
+        detail = f"{difference.xid} differs from what it was at {link.url} after the last interaction that is here"
+        raise Diverged(link.xid, error_detail=detail, extensions={"xid": difference.xid})
+
+
+def _has_groups(link: Link, view: View) -> bool:
+    return any(view.entity_in_any_case(group) is not None for group in scope_roots(link, view))
