@@ -59,6 +59,7 @@ from annals.api.ui.home_redirect import HomeRedirect
 from annals.api.ui.own_api import OwnApi
 from annals.api.ui.routes import UI_PATHS
 from annals.api.ui.surface import UI
+from annals.api.xregistry.search.routes import SEARCH_POSITIONS
 from annals.api.xregistry.search.wiring import build_index_follower
 from annals.commands.command_bus import CommitListener
 from annals.commands.store.append import NewSalt
@@ -275,7 +276,7 @@ def _build_dispatcher(
         tree_mounts,
         CompatAliases(settings.compat_hosts, model_surface.is_free).canonical_request,
         registry.store.damage,
-        PositionWaits(registry.readers, parts.log_head_watcher, settings.waitfor_seconds).wait,
+        PositionWaits(registry.readers, parts.log_head_watcher, settings.waitfor_seconds, SEARCH_POSITIONS).wait,
         HomeRedirect(partial(model_surface.is_free, UI)) if settings.ui else None,
     )
     return dispatcher

@@ -93,7 +93,7 @@ def serve_registry(settings: Settings) -> None:
     else:
         turns = WriteTurns() if settings.database.startswith("sqlite") else None  # PostgreSQL has a queue itself
         serve = partial(run_server, settings, sockets, address, turns)
-        WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS).run()
+        WorkerProcesses(settings.workers, serve, _WORKER_GRACE_SECONDS, sockets).run()
 
 
 def check_exposure(settings: Settings) -> None:

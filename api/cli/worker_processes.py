@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -48,11 +48,12 @@ class _Worker:
 class WorkerProcesses:
     """Processes that all run one function."""
 
-    def __init__(self, count: int, serve: Serve, grace_seconds: float) -> None:
-        """grace_seconds: time to stop after which a worker is killed."""
+    def __init__(self, count: int, serve: Serve, grace_seconds: float, sockets: Sequence[socket.socket] = ()) -> None:
+        """grace_seconds: time to stop after which a worker is killed. sockets: those on which the workers listen."""
         self._workers = [_Worker(number) for number in range(1, count + 1)]
         self._serve = serve
         self._grace_seconds = grace_seconds
+        self._sockets = sockets
         self._is_steady = False
 
     def run(self) -> None:
@@ -135,6 +136,8 @@ class WorkerProcesses:
     def _stop(self, received: Callable[[float | None], bytes]) -> None:
         """Stops the workers; kills those that take too long."""
         self._send(signal.SIGTERM)
+        for each in self._sockets:  # as long as one process has them open, connections are accepted that nobody answers
+            each.close()
         deadline = time.monotonic() + self._grace_seconds
         while list(self._running()) and (remaining := deadline - time.monotonic()) > 0:
             received(remaining)

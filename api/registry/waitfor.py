@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -21,6 +23,7 @@ from annals.api.http.query_params import all_query_params, invalid_param, query_
 from annals.api.http.request import Request
 from annals.api.registry.log_head_watcher import POLL_SECONDS, LogHeadWatcher
 from annals.domain.errors.http_errors import PositionNotReached
+from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 
 WAITFOR: Final = "waitfor"
@@ -38,11 +41,25 @@ class _Wait(NamedTuple):
     seconds: float
 
 
-class PositionWaits:
-    """Lets reads wait. log_head_watcher: knows when the log grows. max_seconds: of one wait."""
+#: How far something that a view shows is in the log.
+PositionOf = Callable[[View], int]
 
-    def __init__(self, readers: ViewPool, log_head_watcher: LogHeadWatcher, max_seconds: float) -> None:
+
+class PositionWaits:
+    """Lets reads wait. log_head_watcher: knows when the log grows. max_seconds: of one wait.
+
+    followers: what follows the read model, by the segments of the path whose answers show it.
+    """
+
+    def __init__(
+        self,
+        readers: ViewPool,
+        log_head_watcher: LogHeadWatcher,
+        max_seconds: float,
+        followers: Mapping[tuple[str, ...], PositionOf],
+    ) -> None:
         self._readers = readers
+        self._followers = followers
         self._log_head_watcher = log_head_watcher
         self._max_seconds = max_seconds
         # The last position that was read. It needs no correction: a process whose log has lost its end has to restart.
@@ -59,8 +76,10 @@ class PositionWaits:
         wait = self._parse(request)
         if wait is None:
             return request
-        if not await self._has_reached(wait.position):
-            await self._wait(wait, receive)
+        follower = self._followers.get(request.segments)
+        has_reached = partial(self._has_followed, follower) if follower else self._has_reached
+        if not await has_reached(wait.position):
+            await self._wait(wait, receive, has_reached)
         return replace(request, query=_other_parameters(request))
 
     def _parse(self, request: Request) -> _Wait | None:
@@ -86,17 +105,22 @@ class PositionWaits:
             self._reached = max(self._reached, current)
         return position <= self._reached
 
-    async def _wait(self, wait: _Wait, receive: Receive) -> None:
+    async def _has_followed(self, position_of: PositionOf, position: int) -> bool:
+        return position <= await self._readers.read(lambda: position_of(self._readers.quick_view()))
+
+    async def _wait(
+        self, wait: _Wait, receive: Receive, has_reached: Callable[[int], Coroutine[Any, Any, bool]]
+    ) -> None:
         """Returns when the position is reached. Raises: PositionNotReached, ClientDisconnect."""
         deadline = time.monotonic() + wait.seconds
         async with watch_client(receive) as client_gone:
             while (remaining := deadline - time.monotonic()) > 0:
                 is_in_log = await self._log_head_watcher.wait_beyond(wait.position - 1, remaining, client_gone)
-                if await self._has_reached(wait.position):
+                if await has_reached(wait.position):
                     return
                 if not is_in_log:
                     break
-                await asyncio.sleep(POLL_SECONDS)  # the read model is being rebuilt
+                await asyncio.sleep(POLL_SECONDS)  # the read model, or what follows it, is being written
             if client_gone.done():
                 raise ClientDisconnect
         raise PositionNotReached(position=wait.position, reached=self._reached)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
 from contextlib import suppress
@@ -12,13 +13,16 @@ from annals.api.http.problem_response import problem_body, root_link
 from annals.api.http.request import Request
 from annals.api.http.response import UNBUFFERED, Response
 from annals.commands.command_bus import CommandBus
+from annals.commands.store.database.outages import describe_outage
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import Command
 from annals.domain.decisions.phases import Phase
-from annals.domain.errors.problems import Problem
+from annals.domain.errors.http_errors import StoreUnavailable
+from annals.domain.errors.problems import Problem, ServerError
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 from annals.domain.values.json_text import Json, dumps
 
+_LOG: Final = logging.getLogger("annals")
 _EVENT_STREAM: Final = b"text/event-stream"
 _HEADERS: Final = [(b"content-type", _EVENT_STREAM), (b"cache-control", b"no-store"), UNBUFFERED]
 _COUNTED: Final = {"created": EntityCreated, "updated": EntityUpdated, "deleted": EntityDeleted}
@@ -61,11 +65,20 @@ async def _events(
         yield _event("progress", item)
     try:
         recorded = future.result()
-    except Problem as problem:
+    except Exception as error:
+        problem = _problem_of(error)
         yield _event("refused", {**problem_body(problem, request), "status": problem.status})
         return
     id = recorded.xregcorrelationid
     yield _event("done", {"result": count_events(recorded), "report": report, "xregcorrelationid": id})
+
+
+def _problem_of(error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    outage = describe_outage(error)
+    _LOG.error("an import has failed: %s", outage or error, exc_info=None if outage else error)
+    return StoreUnavailable(error_detail=outage) if outage else ServerError()
 
 
 def _event(name: str, data: dict[str, Any]) -> bytes:

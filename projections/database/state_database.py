@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Seconds between checks whether a SQLite file is unlocked.
 _POLL_SECONDS: Final = 0.002
+#: Seconds for which an unused connection is trusted to be open.
+_TRUSTED_SECONDS: Final = 1.0
 #: The name of the lock is that of earlier releases, whose processes may run beside this one.
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-deliveries'))"
 
@@ -39,6 +41,7 @@ class StateDatabase:
         self._lock_timeout = lock_timeout
         self._is_durable = is_durable
         self._connection: Any = None
+        self._used_at = 0.0
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
 
     @contextmanager
@@ -105,9 +108,22 @@ class StateDatabase:
         self._connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._lock_timeout)}")
 
     def _open(self) -> Database:
+        if self._connection is not None and not self.is_sqlite and not self._is_still_open():
+            self.close()
         if self._connection is None:
             self._connection = self._connect_file() if self.is_sqlite else self._connect_server()
+        self._used_at = time.monotonic()
         return SqliteDatabase(self._connection) if self.is_sqlite else PostgresDatabase(self._connection)
+
+    def _is_still_open(self) -> bool:
+        """Whether the server, or a proxy, has not closed the connection since its last use."""
+        if time.monotonic() - self._used_at < _TRUSTED_SECONDS:
+            return True
+        try:
+            self._connection.execute("SELECT 1")
+        except driver_errors():
+            return False
+        return True
 
     def _connect_file(self) -> sqlite3.Connection:
         path = self._url.database or ""

@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError
 
 from annals.commands.store.database.driver_errors import driver_errors
+from annals.domain.errors.problems import ServerBusy
 from annals.projections.search.index_writer import IndexWriter
 from annals.projections.search.leadership import Leadership
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT
@@ -63,6 +64,8 @@ class IndexFollower:
             except _database_errors() as error:
                 # The first failure may be that of a database that is busy or restarts; it is tried again.
                 (_LOG.warning if has_failed else _LOG.info)("the search index waits for the database: %s", error)
+            except ServerBusy as error:  # a server that stops checks no documents any more
+                _LOG.info("the search index is not written: %s", error.detail)
             except Exception:
                 if not self._stopped.is_set():  # a server that stops closes what is used here
                     _LOG.exception("the search index cannot be written; trying again")

@@ -98,9 +98,7 @@ class StoredDeliveries:
         """Whether a replay is running, or was requested and has not started yet (SUB-834)."""
         with self._reading() as db:
             saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
-        action = subscription.action or {}
-        is_applied = saved is not None and saved.position >= action.get("position", subscription.position)
-        if action.get("name") == "replay" and not is_applied:
+        if _requested_replay(subscription, saved) is not None:
             return True
         return saved is not None and saved.record.replay is not None
 
@@ -224,7 +222,13 @@ class StoredDeliveries:
             "validation": _validation_members(record) if needs_validation else None,
             "webhookconformant": plan.is_webhook_conformant,
         }
-        if record.replay is not None:
+        if (requested := _requested_replay(subscription, saved)) is not None:
+            status["replay"] = {
+                "from": requested["from"],
+                "to": requested.get("to", head),
+                "position": requested["from"] - 1,
+            }
+        elif record.replay is not None:
             status["replay"] = {
                 "from": record.replay["from"],
                 "to": record.replay["to"],
@@ -286,6 +290,13 @@ class StoredDeliveries:
                 create_tables(self._url, tables.METADATA)
                 self._has_tables = True
             yield
+
+
+def _requested_replay(subscription: Subscription, saved: SavedDelivery | None) -> Mapping[str, Any] | None:
+    """The action that asks for a replay which has not begun; None if there is none."""
+    action = subscription.action or {}
+    is_applied = saved is not None and saved.position >= action.get("position", subscription.position)
+    return action if action.get("name") == "replay" and not is_applied else None
 
 
 def _read_dead_letters(rows: Sequence[Sequence[Any]]) -> list[DeadLetter]:

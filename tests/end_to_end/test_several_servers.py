@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -251,3 +252,18 @@ def test_a_stopping_server_stops_its_workers(sqlite_url: str, tmp_path: Path) ->
         assert not any(is_alive(pid) for pid in pids)
     printed = (tmp_path / "serve.log").read_text()
     assert printed.count("Application shutdown complete") == 2 and "Traceback" not in printed
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_stopping_server_accepts_no_connections(sqlite_url: str, tmp_path: Path, workers: str) -> None:
+    # a connection that nobody answers would keep a client waiting until the last request has ended
+    with serving(sqlite_url, tmp_path, "--workers", workers) as served:
+        host, port = served.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as unfinished:
+            unfinished.sendall(b"PUT /schemagroups/g HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{")
+            time.sleep(0.5)
+            served.process.send_signal(signal.SIGTERM)
+            time.sleep(1)
+            assert served.process.poll() is None
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((host, int(port)))

@@ -5,6 +5,7 @@ A page shows the index at the time of its request. The index follows the log; `p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from annals.domain.search.matching import matches
 from annals.domain.search.query import Query
 from annals.domain.search.texts import SearchedEntity, TextPlace
 from annals.projections.entities.view import View
+from annals.projections.log.answer_position import note_position
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import ResultPage, search
 
@@ -29,6 +31,18 @@ SEARCH: Final = "search"
 #: The most matches, and characters of a text, that are shown of one result.
 MAX_MATCHES: Final = 20
 MAX_TEXT_LENGTH: Final = 1000
+
+
+def index_position(view: View) -> int:
+    """The log position that results show."""
+    return IndexReader(view.database).position()
+
+
+#: How far the index is, by the segments of paths whose answers show it: reads with `waitfor` wait for it.
+SEARCH_POSITIONS: Final[Mapping[tuple[str, ...], Callable[[View], int]]] = {
+    ("-", SEARCH): index_position,
+    ("ui", SEARCH): index_position,
+}
 
 
 class SearchRoutes:
@@ -47,7 +61,9 @@ class SearchRoutes:
         def read_table(view: View) -> TableContent:
             visibility = view.seen_by(request.caller).visibility
             index = IndexReader(view.database, visibility, params.all_versions)
-            return _content(request, params, search(index, params.query, params.limit, params.after), index.position())
+            position = index.position()
+            note_position(position)
+            return _content(request, params, search(index, params.query, params.limit, params.after), position)
 
         return await stream_table(self._registry, request, params.audit_params, read_table)
 

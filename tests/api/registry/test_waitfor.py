@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from annals.api.registry.waitfor import MAX_POSITION
 from annals.domain.access.roles import Caller, Role
 from annals.projections.entities.view import View
 from tests.support.registries.in_process import Api, create, serving
+from tests.support.serving import serving as real_server
 
 HEADER: Final = "annals-position"
 #: Reads of every surface that shows the registry's state, after the requests of `filled`.
@@ -182,3 +185,13 @@ def test_a_position_that_was_seen_costs_no_query(filled: Api, monkeypatch: pytes
     monkeypatch.setattr(View, "position", counted)
     assert filled.send("GET", "/dirs/d?waitfor=8").status_code == 200
     assert queried == []
+
+
+def test_the_search_index_is_waited_for(sqlite_url: str, tmp_path: Path) -> None:
+    # UI-100: the index follows the log; a search that waits for a write finds it, and names the position of the index
+    with real_server(sqlite_url, tmp_path) as served, httpx.Client(base_url=served.url) as client:
+        for number in range(5):
+            written = client.put(f"/schemagroups/g{number}", json={"description": f"panda{number}"})
+            found = client.get(f"/-/search?q=panda{number}&waitfor={written.headers[HEADER]}")
+            assert found.json()["count"] == 1
+            assert int(found.headers[HEADER]) == found.json()["position"] >= int(written.headers[HEADER])

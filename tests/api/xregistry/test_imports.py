@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,17 @@ def test_on_the_console(tmp_path: Path) -> None:
     file.write_text("[]")
     refused = annals("import", "--dialect", "endpoint-1.0-rc2", file, "--database", database, cwd=tmp_path)
     assert refused.returncode == 1
+
+
+def test_a_store_that_fails_ends_the_progress_with_a_problem(sqlite_url: str) -> None:
+    # UI-123: the stream ends with its result also if that is no refusal
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as served:
+        served.done("PUT", "/schemagroups/g", {})
+        with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other, other:
+            other.execute("DROP TABLE head")
+        export: dict[str, Any] = {"schemagroups": {"h": {}}}
+        answer = served.send("POST", "/-/import?dialect=xRegistry", export, accept="text/event-stream")
+        name, data = answer.text.rstrip().splitlines()[-2:]
+        problem = json.loads(data.removeprefix("data: "))
+        assert (name, problem["status"]) == ("event: refused", 500)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from annals.projections.database import state_database
 from annals.projections.database.state_database import StateDatabase
 
 
@@ -68,3 +69,18 @@ def test_patience_has_an_end(tmp_path: Path) -> None:
     with store.writing():
         pass
     store.close()
+
+
+@pytest.mark.parametrize("mode", ["reading", "writing"])
+def test_a_connection_that_the_server_has_closed(postgres_url: str, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    # SUB-802: the next use opens another one, without an error, as after a restart of the server
+    monkeypatch.setattr(state_database, "_TRUSTED_SECONDS", 0.0)
+    with closing(StateDatabase(postgres_url)) as store, closing(StateDatabase(postgres_url)) as other:
+        with store.reading() as db:
+            (pid,) = db.one("SELECT pg_backend_pid()")
+        with other.reading() as db:
+            assert db.one("SELECT pg_terminate_backend(?)", (pid,)) == (True,)
+            while db.one("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (pid,)):
+                time.sleep(0.01)
+        with getattr(store, mode)() as db:
+            assert db.one("SELECT pg_backend_pid()") != (pid,)

@@ -52,6 +52,17 @@ def test_a_subscription_without_deliveries(store_url: str) -> None:
     rig.close()
 
 
+def test_a_replay_that_has_not_begun(store_url: str) -> None:
+    # SUB-834: the status shows it as soon as it is accepted, because no other one is
+    rig = Rig(store_url)
+    rig.groups("a", "b")
+    rig.subscribe()
+    rig.act("replay", "s", **{"from": 2, "to": 3})
+    assert rig.status()["replay"] == {"from": 2, "to": 3, "position": 1}
+    assert rig.deliveries.is_replaying(rig.subscription())
+    rig.close()
+
+
 def test_a_rebuild_sends_nothing_again(store_url: str) -> None:
     # SUB-802, walk-through 8: cursors and dead letters are not part of a projection
     rig = Rig(store_url)
