@@ -39,7 +39,7 @@ class DenialRoutes:
         if not request.caller.is_admin:
             raise Forbidden(caller=request.caller.name)
         if self._denied_writes is None:
-            raise NotAvailable(_PATH)
+            raise NotAvailable(_PATH, detail="this server keeps no refused writes; set ANNALS_DENIALS_KEPT")
         parameters = query_params(request, ("after", "limit"))
         limit = parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or DEFAULT_LIMIT
         before = parse_number("after", single_value(parameters, "after"), 1, _MAX_NUMBER)

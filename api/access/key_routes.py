@@ -58,7 +58,7 @@ class KeyRoutes:
         is_rotation = len(subpath) == 3 and subpath[1:] == ("actions", "rotate")
         handlers = {"POST": self._rotate} if is_rotation else self._handlers.get(len(subpath))
         if self._key_uses is None and request.method != "OPTIONS":
-            raise problems.NotAvailable(COLLECTION)
+            raise problems.NotAvailable(COLLECTION, detail="this server accepts no API keys; set ANNALS_API_KEYS=true")
         return await answer_by_method(request, receive, handlers, subpath)
 
     async def _list(self, request: Request, receive: Receive) -> Response:

@@ -42,7 +42,7 @@ class _Wait(NamedTuple):
 
 
 #: How far something that a view shows is in the log.
-PositionOf = Callable[[View], int]
+FollowerPosition = Callable[[View], int]
 
 
 class PositionWaits:
@@ -56,7 +56,7 @@ class PositionWaits:
         readers: ViewPool,
         log_head_watcher: LogHeadWatcher,
         max_seconds: float,
-        followers: Mapping[tuple[str, ...], PositionOf],
+        followers: Mapping[tuple[str, ...], FollowerPosition],
     ) -> None:
         self._readers = readers
         self._followers = followers
@@ -105,7 +105,7 @@ class PositionWaits:
             self._reached = max(self._reached, current)
         return position <= self._reached
 
-    async def _has_followed(self, position_of: PositionOf, position: int) -> bool:
+    async def _has_followed(self, position_of: FollowerPosition, position: int) -> bool:
         return position <= await self._readers.read(lambda: position_of(self._readers.quick_view()))
 
     async def _wait(

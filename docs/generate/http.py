@@ -14,12 +14,13 @@ The paths of a new registry. The registry itself describes its API at `/-/openap
 capabilities in force, and at `/-/docs` for people; both also have the members of requests and answers. `/-/` lists the
 paths with their methods, as JSON and, for a browser, as a page.
 
-Each path also answers HEAD and OPTIONS, and each answer has a header `Server` with the version of the program. An
-answer that shows or changes the state of the registry has `Annals-Position`, the position of that state in the log.
-Each GET accepts `waitfor` with such a position, and `timeout`; see
-[Several servers](../guides/operation.md#several-servers). An error is one of [these](errors.md).
+Each path also answers OPTIONS, and HEAD where it answers GET. Each answer has a header `Server` with the version of the
+program. An answer that shows or changes the state of the registry has `Annals-Position`, the position of that state in
+the log. Each GET accepts `waitfor` with such a position, and `timeout`; see [Several
+servers](../guides/operation.md#several-servers). An error is one of [these](errors.md).
 
-The body of a write is JSON, with the media type `application/json` or without one. These paths accept others:
+The body of a write is JSON. `/subscriptions` and Confluent's API refuse other media types than `application/json`; most
+other paths read the body as JSON whatever its type is, so `curl --data` needs no header. These paths accept more:
 
 | Path | Media type |
 |---|---|

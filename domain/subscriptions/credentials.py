@@ -21,7 +21,7 @@ from annals.domain.subscriptions.member_types import (
     pattern_type,
 )
 from annals.domain.subscriptions.protocol_settings import rename_aliases
-from annals.domain.subscriptions.sink_uris import HTTP
+from annals.domain.subscriptions.sink_uris import AMQP, HTTP
 from annals.domain.values.json_text import Json
 
 #: The prefix of the names of secret values.
@@ -94,6 +94,8 @@ def parse_credential(value: Any, protocol: str, place: ErrorPlace) -> dict[str, 
         else ""
     )
     credential = parse_members(members, CREDENTIAL_MEMBERS[type], place)
+    if protocol == AMQP and type != "PLAIN":
+        raise place.child("credentialtype").error("value", "AMQP takes a name and a password, not a token")
     if protocol == HTTP and ":" in credential.get("identifier", ""):
         raise place.child("identifier").error("value", "HTTP does not allow a colon in it")
     return credential

@@ -62,7 +62,6 @@ _DEADLETTER_MEMBERS: Final[MemberTable] = {
     "uri": Member(TEXT),
 }
 _COMMON_MEMBERS: Final[MemberTable] = {
-    "contentmode": Member(choice_type(_STRUCTURED, "binary", "batched"), _STRUCTURED),
     "retry": Member(
         object_type(_RETRY_MEMBERS, _check_retry), {name: member.default for name, member in _RETRY_MEMBERS.items()}
     ),
@@ -184,7 +183,8 @@ _PROTOCOL_MEMBERS: Final[Mapping[str, MemberTable]] = {
 }
 #: All settings of each protocol.
 SETTINGS_BY_PROTOCOL: Final[Mapping[str, MemberTable]] = {
-    protocol: {**own, **_COMMON_MEMBERS} for protocol, own in _PROTOCOL_MEMBERS.items()
+    protocol: {**own, "contentmode": Member(choice_type(*_MODES[protocol]), _STRUCTURED), **_COMMON_MEMBERS}
+    for protocol, own in _PROTOCOL_MEMBERS.items()
 }
 #: Defaults for batches.
 _BATCH_DEFAULTS: Final = {"maxbatchsize": 100, "maxbatchwait": 200}
@@ -196,8 +196,6 @@ def parse_settings(
     """`protocolsettings` with all defaults, including secret values. Raises: InvalidSubscription."""
     members = rename_aliases(parse_object({} if value is None else value, place), ALIASES, place)
     settings = parse_members(members, SETTINGS_BY_PROTOCOL[protocol], place)
-    if settings["contentmode"] not in _MODES[protocol]:
-        raise place.child("contentmode").error("value", f"{protocol} takes only: {', '.join(_MODES[protocol])}")
     _check_deadletter(settings["deadletter"], place.child("deadletter"))
     if check := _COMPLETIONS.get(protocol):
         check(settings, sink, place)
@@ -225,10 +223,10 @@ def rename_aliases(members: Mapping[str, Any], aliases: Mapping[str, str], place
 
 
 def _check_deadletter(settings: dict[str, Json], place: ErrorPlace) -> None:
-    if ("uri" in settings) != (settings["mode"] == "sink"):
-        raise place.child("uri").error(
-            "required" if "uri" not in settings else "value", 'it is allowed with the mode "sink" only'
-        )
+    if "uri" not in settings and settings["mode"] == "sink":
+        raise place.child("uri").error("required", 'it is needed with the mode "sink"')
+    if "uri" in settings and settings["mode"] != "sink":
+        raise place.child("uri").error("value", 'it is allowed with the mode "sink" only')
     if "uri" in settings:
         sink_uris.parse_sink(settings["uri"], HTTP, place.child("uri"))
 

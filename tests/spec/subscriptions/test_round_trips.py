@@ -42,8 +42,9 @@ token = {
     "accesstoken": ascii,
     "accesstokenexpiresutc": st.just("2099-01-01T00:00:00Z"),
 }
+passwords = st.fixed_dictionaries({"credentialtype": st.just("PLAIN"), "identifier": words, "secret": texts})
 credentials = st.one_of(
-    st.fixed_dictionaries({"credentialtype": st.just("PLAIN"), "identifier": words, "secret": texts}),
+    passwords,
     st.fixed_dictionaries({"credentialtype": st.just("ACCESSTOKEN"), **token}, optional={"accesstokentype": words}),
     st.fixed_dictionaries(
         {
@@ -91,7 +92,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
             "types": st.lists(words, min_size=1, max_size=3),
             "filters": st.lists(filters, max_size=3),
             "config": st.sampled_from([{"startposition": "1"}, {"starttime": "2026-01-01T00:00:00Z"}, {}]),
-            "sinkcredential": credentials,
+            "sinkcredential": passwords if protocol == "AMQP" else credentials,
         },
     )
     return draw(whole)
