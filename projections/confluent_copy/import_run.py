@@ -76,13 +76,17 @@ class ImportRun:
                         report_written(min(done, total), total)
 
     def _gone_subjects(self, there: Collection[Subject]) -> list[SubjectCopy]:
-        """The subjects here that an earlier run may have written, and that are not at the source any more."""
+        """The subjects here that an earlier run may have written, and that are not at the source any more.
+
+        Their whole context may be gone there.
+        """
         if self.is_dry:
             return []
         found = [one for one in RestReader(self.target).subjects() if one.name and one not in there]
-        into = self.selection.into
-        contexts = {one.context for one in there} if into is None else {into}
-        selected = [one for one in found if one.context in contexts and one.name.startswith(self.selection.prefix)]
+        context = self.selection.context if self.selection.into is None else self.selection.into
+        selected = [
+            one for one in found if context in (None, one.context) and one.name.startswith(self.selection.prefix)
+        ]
         return [SubjectCopy(subject) for subject in dict.fromkeys(selected)]
 
     # --- writing -----------------------------------------------------------------------------------------------------

@@ -307,6 +307,25 @@ def test_following_a_registry(annals: Annals, folder: Path) -> None:
                 assert process.wait(60) == 0, (folder / "err").read_text()
 
 
+@pytest.mark.parametrize("selected", [[], ["--context", ".lab"]])
+def test_a_context_that_is_gone(annals: Annals, folder: Path, selected: list[str]) -> None:
+    # CSR-1011: the report names its subjects, as those that are gone in other contexts
+    database = sqlite(folder, "second")
+    with (
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
+        httpx.Client(base_url=first) as client,
+    ):
+        for name in ("a", ":.lab:p"):
+            register(client, name, {"schema": '"int"'})
+        assert annals("import", "--from-confluent", first, "--database", database).code == 0
+        root = (folder / "first" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
+        assert httpx.delete(f"{root}/schemagroups/lab").is_success
+        options = [*selected, "--report", "report.jsonl"]
+        assert annals("import", "--from-confluent", first, "--database", database, *options).code == 0
+    lines = [line for line in report(folder / "report.jsonl") if line.get("context") == ".lab" and "version" in line]
+    assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it since")]
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
