@@ -96,10 +96,10 @@ class Link:
         """
         if self.follows_log:
             return self.scope.has(xid)
+        if mark != self.id or self.dialect != XREGISTRY:
+            return mark == self.id
         remote_xid = self.mapping.to_remote(xid)
-        return mark == self.id and (
-            self.dialect != XREGISTRY or self.scope.has(remote_xid) or self.scope.has(remove_authority_mark(remote_xid))
-        )
+        return self.scope.has(remote_xid) or self.scope.has(remove_authority_mark(remote_xid))
 
     @property
     def mapping(self) -> XidMapping:

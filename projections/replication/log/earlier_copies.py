@@ -6,6 +6,8 @@ none, so an import would overwrite what was written here after a former link had
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
+
 from annals.domain.errors.http_errors import Diverged
 from annals.domain.replication.link import Link
 from annals.projections.entities.view import View
@@ -16,10 +18,11 @@ from annals.projections.replication.log.link_status import DIFFERS
 from annals.projections.replication.remote.remote_client import RemoteClient
 
 
-def check_earlier_copies(link: Link, context: LinkWorkerContext, remote: RemoteClient) -> None:
+def check_earlier_copies(link: Link, context: LinkWorkerContext, remote: RemoteClient | None = None) -> None:
     """Checks that the Groups of a link are here as they were there after the last interaction that is recorded here.
 
     Does nothing if the link has imported before and found no difference, or if there are none of its Groups here.
+    remote: an open client for the other registry. Without one, a client is opened if there is something to compare.
     Raises: Diverged, RemoteError, BrokenFeed.
     """
     progress = context.states.read(link.id)
@@ -29,10 +32,11 @@ def check_earlier_copies(link: Link, context: LinkWorkerContext, remote: RemoteC
     with context.readers.background_view() as view:
         if is_new and not _has_groups(link, view):
             return
-        cursor = advanced_cursor(link, view.log, remote, progress.cursor or 0, stops_at_missing=True)
-        if cursor == 0:  # nothing of it ever came from there, and the import refuses to create what exists
-            return
-        difference = next(find_differences(link, view, remote, remote_snapshot(remote, cursor)), None)
+        with nullcontext(remote) if remote else closing(context.connect(link)) as client:
+            cursor = advanced_cursor(link, view.log, client, progress.cursor or 0, stops_at_missing=True)
+            if cursor == 0:  # nothing of it ever came from there, and the import refuses to create what exists
+                return
+            difference = next(find_differences(link, view, client, remote_snapshot(client, cursor)), None)
     if difference is not None:
         detail = f"{difference.xid} differs from what it was at {link.url} after the last interaction that is here"
         raise Diverged(link.xid, error_detail=detail, extensions={"xid": difference.xid})

@@ -10,6 +10,7 @@ from annals.domain.errors.problems import Problem
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import RECEIVE, Link
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.earlier_copies import check_earlier_copies
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.log_lines import BrokenFeed, parse_interactions
 from annals.projections.replication.log.widened_scope import fetch_widened_scope
@@ -23,12 +24,12 @@ def receive(link: Link, context: LinkWorkerContext, after: int, state: str, line
     after: position before the batch. Interactions that were imported before are skipped, so a batch may arrive twice or
     late. state: state hash of the other registry after that position, in hex; empty if it is not known.
     lines: in the format of a log feed with documents. If they break off, everything before that is imported.
-    Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable if the scope was widened and the other
-    registry cannot be read, and what the lines raise.
+    Raises: NotReceiving, LogGap, BrokenFeed, Diverged, RemoteUnavailable if the other registry cannot be read although
+    the scope was widened or there are copies of an earlier link, and what the lines raise.
     """
     if link.mode != RECEIVE or link.is_promoted or not link.is_enabled:
         raise NotReceiving(link.xid)
-    _fetch_missing(link, context)
+    _prepare(link, context)
     ingester = LogIngester(link, context)
     if after > ingester.cursor:
         raise LogGap(link.xid, after=after, position=ingester.cursor, extensions={"position": ingester.cursor})
@@ -57,12 +58,13 @@ def _new_interactions(
             ingester.check_state(interaction.last, interaction.state.hex())
 
 
-def _fetch_missing(link: Link, context: LinkWorkerContext) -> None:
-    """Fetches first what a widened scope lacks. Raises: Diverged, RemoteUnavailable."""
+def _prepare(link: Link, context: LinkWorkerContext) -> None:
+    """Compares earlier copies, and fetches what a widened scope lacks. Raises: Diverged, RemoteUnavailable."""
     try:
+        check_earlier_copies(link, context)
         fetch_widened_scope(link, context)
     except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:
-        reason = f"the entities of its wider scope cannot be fetched, so nothing is received: {error}"
+        reason = f"the Groups of its scope cannot be compared or fetched, so nothing is received: {error}"
         problem = RemoteUnavailable(link.xid, error_detail=reason)
         context.states.update(link.id, error=problem.text(), failed=time.time())
         raise problem from None

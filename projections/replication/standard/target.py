@@ -50,8 +50,10 @@ def _with_xids(xid: str, write: ResourceWrite) -> dict[str, Any]:
 
     xid: of the Resource in the other registry.
     """
+
+    def with_xids(versions: dict[str, Any]) -> dict[str, Any]:
+        return {id: {**version, "xid": f"{xid}/versions/{id}"} for id, version in versions.items()}
+
     if write.method == "POST":
-        return {id: {**version, "xid": f"{xid}/versions/{id}"} for id, version in write.body.items()}
-    if "versions" in write.body:
-        return {**write.body, "versions": _with_xids(xid, ResourceWrite("POST", "", write.body["versions"]))}
-    return write.body
+        return with_xids(write.body)
+    return {**write.body, "versions": with_xids(write.body["versions"])} if "versions" in write.body else write.body

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -148,28 +149,37 @@ def test_a_link_receives_one_log(tmp_path: Path) -> None:
         until(lambda: list(b.done("GET", VERSIONS)) == ["1", "2", "3"])
 
 
-def test_what_was_written_after_a_link_was_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("connect", [_pull, _push])
+def test_what_was_written_after_a_link_was_removed(
+    tmp_path: Path, connect: Callable[[Registry, Registry], str]
+) -> None:
     """LEG-909, LEG-913: a new link over the same Groups diverges instead of writing over it; a repair is asked for."""
     with registries(tmp_path, "a", "b", places=None) as (a, b):
         a.write("g/s/1", name="theirs")
-        _pull(a, b)
+        link = connect(a, b)
         until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
-        b.done("DELETE", "/-/links/a")
-        _pull(a, b)
-        until(lambda: b.status("a").get("verdict") == "equal")
-        b.done("DELETE", "/-/links/a")
+        for number in range(2):  # unchanged copies of an earlier link are copies of the later one
+            b.done("DELETE", f"/-/links/{link}")
+            a.write(f"g/more/{number}")
+            connect(a, b)
+            until(partial(_has, b, f"/schemagroups/g/schemas/more/versions/{number}$details"))
+        b.done("DELETE", f"/-/links/{link}")
         b.done("PATCH", f"{VERSIONS}/1$details", {"name": "mine"})
         b.write("g/mine/1")
         position = b.head()["position"]
         a.done("PATCH", f"{VERSIONS}/1$details", {"name": "later"})
-        _pull(a, b)
-        until(lambda: b.status("a")["state"] == "diverged")
+        connect(a, b)
+        until(lambda: b.status(link)["state"] == "diverged")
         a.write("g/s/2")
         time.sleep(2)  # two intervals
         assert b.done("GET", f"{VERSIONS}/1$details")["name"] == "mine"
         assert list(b.done("GET", VERSIONS)) == ["1"]
-        b.done("POST", "/-/links/a/actions/repair")
+        b.done("POST", f"/-/links/{link}/actions/repair")
         until(lambda: list(b.done("GET", VERSIONS)) == ["1", "2"])
         assert b.done("GET", f"{VERSIONS}/1$details")["name"] == "later"
         assert b.request("GET", "/schemagroups/g/schemas/mine").status_code == 404
         assert b.head()["position"] > position
+
+
+def _has(registry: Registry, path: str) -> bool:
+    return registry.request("GET", path).is_success

@@ -223,7 +223,7 @@ def test_a_registry_that_receives_fetches_what_a_wider_scope_has(tmp_path: Path,
         until(lambda: b.status("in")["position"] == a.head()["position"])
         b.link("in", a.url, mode="receive", scope=scope("one", "two", "three"), credential={"token": "of nobody"})
         a.write("three/s/2")
-        until(lambda: "the entities of its wider scope cannot be fetched" in b.status("in").get("error", ""))
+        until(lambda: "the Groups of its scope cannot be compared or fetched" in b.status("in").get("error", ""))
         assert b.request("GET", "/schemagroups/three").status_code == 404
         b.link("in", a.url, mode="receive", scope=scope("one", "two", "three"))
         a.write("three/s/3")
