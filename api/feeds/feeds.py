@@ -96,8 +96,9 @@ class Feeds:
             source, feed_format, after, min(limit, MAX_LIMIT) if limit and source.limits_by_count else None
         )
         deadline = time.monotonic() + feed_params.wait + PAGE_SECONDS
+        rights = RightsCheck(self._authenticator, request)
         async with watch_client(receive) as client_gone:
-            first_piece, end = await self._first_piece(reader, source, limit, feed_params.wait, client_gone)
+            first_piece, end = await self._first_piece(reader, source, limit, feed_params.wait, client_gone, rights)
             if reader.limit is None:
                 return Response(
                     200,
@@ -124,7 +125,13 @@ class Feeds:
         return int(feed_params.after) if feed_params.after.isdigit() else last_position
 
     async def _first_piece(
-        self, reader: FeedReader, source: FeedSource, limit: int | None, wait_seconds: float, client_gone: ClientGone
+        self,
+        reader: FeedReader,
+        source: FeedSource,
+        limit: int | None,
+        wait_seconds: float,
+        client_gone: ClientGone,
+        rights: RightsCheck,
     ) -> tuple[bytes, int]:
         """The first piece with content, and the position at which the response ends.
 
@@ -141,6 +148,8 @@ class Feeds:
                 or not await self._log_head_watcher.wait_beyond(reader.position, remaining, client_gone)
             ):
                 return piece, end
+            if not await rights.still_hold():  # the next request is answered by what the reader may see then
+                return b"", reader.position
 
     async def _next_piece(self, reader: FeedReader, end: int, client_gone: ClientGone, deadline: float) -> bytes:
         """The next piece with content; empty if there is none up to `end`, or if the time is over.

@@ -12,9 +12,16 @@ from annals.api.http.next_link import next_link
 from annals.api.http.query_params import invalid_param, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
-from annals.api.subscriptions.context import SubscriptionApiContext, check_writer, find_subscription, subscription_xid
+from annals.api.subscriptions.context import (
+    SubscriptionApiContext,
+    check_writer,
+    find_subscription,
+    subscription_xid,
+    without_hidden_event,
+)
 from annals.api.subscriptions.ports import JsonObject
 from annals.api.subscriptions.responses import json_response
+from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import ControlSubscription
 from annals.domain.errors import problems
 from annals.domain.subscriptions.subscription import Subscription
@@ -71,7 +78,8 @@ class DeadLetterHandler:
         after_sequence = self._parse_after(single_value(parameters, "after"))
         dead_letters = list(self._context.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
         links = [next_link(request, dead_letters[limit - 1]["sequence"])] if len(dead_letters) > limit else []
-        return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
+        shown = [_without_hidden_event(each, request.caller) for each in dead_letters[:limit]]
+        return json_response(request, 200, shown, [(b"cache-control", b"no-store"), *links])
 
     def _parse_after(self, value: str | None) -> str:
         """The sequence after which a page begins; empty for the first page. Raises: BadRequest."""
@@ -88,10 +96,14 @@ class DeadLetterHandler:
         dead_letter = self._context.deliveries.deadletter(subscription.id, request.segments[3])
         if dead_letter is None:
             raise problems.NotFound(f"{subscription_xid(subscription.id)}/deadletters/{request.segments[3]}")
-        return dead_letter
+        return _without_hidden_event(dead_letter, request.caller)
 
     def _find_subscription(self, request: Request) -> Subscription:
         return find_subscription(self._context.registry.readers.latest_view(), request.segments[1], request.caller)
+
+
+def _without_hidden_event(dead_letter: JsonObject, caller: Caller) -> JsonObject:
+    return without_hidden_event(dead_letter, (dead_letter.get("event") or {}).get("subject"), caller)
 
 
 def _parse_limit(value: str | None) -> int:

@@ -11,7 +11,7 @@ from annals.domain.access.roles import CONSOLE, Caller, Role
 from annals.domain.subscriptions.subscription import Subscription
 
 #: Seconds for which the rights of an owner are cached.
-CACHE_SECONDS = 5.0
+CACHE_SECONDS = 1.0
 
 #: Callers, of whom one has to have a right.
 _Callers = Sequence[Caller]

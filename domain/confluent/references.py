@@ -33,7 +33,7 @@ class References:
         self._group_of_context = group_of_context
 
     def numbered(
-        self, references: Sequence[NamedReference], can_read: CanRead = _can_read_everything, *, only_live: bool
+        self, references: Sequence[NamedReference], can_read: CanRead, *, only_live: bool
     ) -> tuple[NamedReference, ...]:
         """References with the numbers of their versions. only_live: they may not be soft-deleted.
 
@@ -45,7 +45,10 @@ class References:
         )
 
     def documents(self, references: Sequence[NamedReference]) -> tuple[tuple[str, str], ...]:
-        """The name and the SHA-256 of each text, after those that it uses itself. Raises: SchemaRegistryError."""
+        """The name and the SHA-256 of each text, after those that it uses itself. Raises: SchemaRegistryError.
+
+        What a schema refers to is a part of it for all who may read the schema, as the target of an xref is.
+        """
         found: dict[str, str] = {}
         self._collect(references, self._group, found, ())
         return tuple(found.items())
@@ -58,13 +61,11 @@ class References:
                 continue
             if len(found) >= _MAX_REFERENCES:
                 raise invalid_schema(f"The schema refers to more than {_MAX_REFERENCES} others")
-            version = self._find(reference, group, only_live=False)
+            version = self._find(reference, group, False, _can_read_everything)
             self._collect(version.references, version.group, found, (*path, reference.name))
             found[reference.name] = version.document
 
-    def _find(
-        self, reference: NamedReference, group: str, only_live: bool, can_read: CanRead = _can_read_everything
-    ) -> SchemaVersion:
+    def _find(self, reference: NamedReference, group: str, only_live: bool, can_read: CanRead) -> SchemaVersion:
         subject = parse_subject(reference.subject)
         is_qualified = reference.subject.startswith(":.")
         target_group = self._group_of_context(subject.context) if is_qualified else group

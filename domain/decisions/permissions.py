@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from annals.domain.access.roles import RANK, Caller, Role
 from annals.domain.confluent.commands import DeleteContext, DeleteSchemas, RegisterSchema, WriteSettings
@@ -20,6 +20,9 @@ from annals.domain.decisions.commands import (
     WriteTree,
 )
 from annals.domain.values import xid as xids
+
+#: The number of segments of the xid of a Resource.
+_RESOURCE_DEPTH: Final = 4
 
 
 def role_for(caller: Caller, command: Command) -> Role | None:
@@ -69,13 +72,22 @@ def _is_collection_of_groups(xid: str) -> bool:
 
 def _xref_targets(command: Command) -> Iterator[str]:
     """The Resources that xrefs in a body refer to, because the written Resource shows them."""
-    if isinstance(command, WriteTree):
-        yield from _xref_values(command.tree)
-
-
-def _xref_values(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if isinstance(xref := value.get("xref"), str):
+    if not isinstance(command, WriteTree):
+        return
+    segments = xids.segments(command.xid)
+    metas = [command.tree] if segments[4:] == ("meta",) else _metas(command.tree, _RESOURCE_DEPTH - len(segments))
+    for meta in metas:
+        if isinstance(xref := meta.get("xref"), str) and xref.startswith("/"):  # others are refused as malformed
             yield xref
-        for member in value.values():
-            yield from _xref_values(member)
+
+
+def _metas(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    """The metas of the Resources in a body. depth: the number of maps above them."""
+    if depth < 0 or not isinstance(value, Mapping):
+        return
+    if depth == 0:
+        if isinstance(meta := value.get("meta"), Mapping):
+            yield meta
+        return
+    for member in value.values():
+        yield from _metas(member, depth - 1)

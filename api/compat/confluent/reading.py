@@ -334,7 +334,8 @@ def _incompatibilities(
     view.content(schema, group, normalizes=False)  # an invalid schema is compatible with nothing
     sent = schema.text.encode()
     references = view.registry.references(group)
-    numbered = references.numbered(schema.references, only_live="version" not in read.parts)  # as registering it
+    only_live = "version" not in read.parts  # as registering it
+    numbered = references.numbered(schema.references, view.caller.can_read, only_live=only_live)
     new = SchemaDocument(schema.type, digest(sent) or "", references.documents(numbered))
     for version in compared:
         comparisons = comparisons_of(

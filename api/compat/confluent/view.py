@@ -217,7 +217,7 @@ class ConfluentView:
         if sha256 is None:
             raise refused_schema(())
         references = self.registry.references(group)
-        numbered = references.numbered(schema.references, only_live=False)
+        numbered = references.numbered(schema.references, self.caller.can_read, only_live=False)
         if normalizes:
             numbered = tuple(sorted(dict.fromkeys(numbered), key=lambda one: (one.subject, one.version)))
         extras = schema.extras | ({"references": [reference.members() for reference in numbered]} if numbered else {})

@@ -31,6 +31,7 @@ from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.confluent.delete import delete_versions
 from annals.domain.decisions.confluent.register import refused_schema
+from annals.domain.decisions.confluent.schema_ids import check_imported_id
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
     add_schema_version,
@@ -98,6 +99,7 @@ def _missing_versions(changes: ChangeSet, registry: SchemaRegistry, command: Imp
     missing = []
     for one in _contents(changes, registry, command):
         number, id, key = one.version.number, one.version.id, one.content.identity.key
+        check_imported_id(changes, id)
         here = stored.get(number)
         if here is not None and (here.key, here.id) != (key, id):
             raise conflict(f"Version {number} is here with id {here.id} and {_same(here.key == key)} schema")

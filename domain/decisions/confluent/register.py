@@ -49,6 +49,7 @@ from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
 from annals.domain.decisions.confluent.delete import forget_versions
 from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
+from annals.domain.decisions.confluent.schema_ids import check_imported_id
 from annals.domain.decisions.confluent.shared_subjects import check_not_shared
 from annals.domain.decisions.confluent.subject_resource import (
     NewSchemaVersion,
@@ -258,6 +259,7 @@ class _Registration:
         return None
 
     def _check_id(self, id: int, key: str) -> None:
+        check_imported_id(self._changes, id)
         holders = [row for row in self._changes.world.schemas.by_id(id) if row.group == self._group]
         if any(row.key != key for row in holders):
             raise not_permitted(f"Overwrite new schema with id {id} is not permitted.")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, content_check, read_content
 from annals.domain.confluent.content import ContentIdentity
-from annals.domain.confluent.errors import SchemaRegistryError
+from annals.domain.confluent.errors import SchemaRegistryError, not_permitted
 from annals.domain.confluent.facts import (
     CONTENT_MEMBERS,
     facts_of,
@@ -55,6 +55,16 @@ def assign_schema_ids(changes: ChangeSet) -> None:
         ids.assign(resource, version, content)
         numbers.assign(resource, version)
     numbers.record()
+
+
+#: The highest id that a writer of some Groups may import: with a higher one it could use up the ids of all others.
+MAX_IMPORTED_ID: Final = 2**30
+
+
+def check_imported_id(changes: ChangeSet, id: int) -> None:
+    """Checks that a caller may import a schema with an id (CSR-409). Raises: SchemaRegistryError."""
+    if id > MAX_IMPORTED_ID and not changes.context.administers(xids.REGISTRY):
+        raise not_permitted(f"Only an administrator of the whole registry may import ids above {MAX_IMPORTED_ID}.")
 
 
 def load_schemas_without_ids(changes: ChangeSet) -> None:
@@ -119,6 +129,7 @@ class _NewIds:
 
     def __init__(self, changes: ChangeSet, keys: Collection[str]) -> None:
         """keys: of all contents that will be asked for."""
+        self._schemas = changes.world.schemas
         self._known = changes.world.schema_ids.ids_of_keys(keys)
         self._highest_known = changes.world.schema_ids.highest_id
         self._assigned: dict[str, int] = {}
@@ -136,7 +147,7 @@ class _NewIds:
         if identity.key in self._assigned:
             return self._assigned[identity.key]
         known_id = id_in_group(self._known.get(identity.key, ()), group)
-        if known_id is not None:
+        if known_id is not None and not self._is_of_other_content(known_id, identity.key, group):
             return known_id
         if self._highest is None:
             self._highest = self._highest_known()
@@ -144,6 +155,10 @@ class _NewIds:
         if self._highest > MAX_ID:
             raise SchemaRegistryError(50001, "Error in the backend data store: all schema ids are in use")
         return self._highest
+
+    def _is_of_other_content(self, id: int, key: str, group: str) -> bool:
+        """Whether an id that a content has elsewhere names another one in a Group, into which it was imported."""
+        return any(row.group == group and row.key != key for row in self._schemas.by_id(id))
 
 
 @dataclass

@@ -146,6 +146,27 @@ def test_an_xref_needs_to_read_its_target_and_reading_follows_it(api: Api) -> No
     api.done("DELETE", "/dirs/seen/files/pointer", **by("root"))
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/dirs/seen", {"labels": {"xref": "JIRA-1"}}, 200),
+        ("/dirs/seen/files/own$details", {"file": {"xref": f"/dirs/{HIDDEN}/files/f"}}, 200),
+        ("/dirs/seen/files/own/meta", {"labels": {"xref": "JIRA-1"}}, 200),
+        ("/dirs/seen/files/own/meta", {"xref": "JIRA-1"}, 400),
+        ("/dirs/seen/files/own$details", {"meta": {"xref": f"/dirs/{HIDDEN}/files/f"}}, 403),
+        ("/dirs/seen", {"files": {"own": {"meta": {"xref": f"/dirs/{HIDDEN}/files/f"}}}}, 403),
+    ],
+)
+def test_only_an_xref_is_one(api: Api, path: str, body: Any, status: int) -> None:
+    # ACC-81: a label or a member of a document may have the name, and a malformed xref is refused as such
+    api.done("PUT", "/dirs/seen/files/own$details", {}, **by("part"))
+    assert api.send("PATCH", path, body, **by("part")).status_code == status
+    for prefix, wrapped in (("/dirs", {"seen": body}), ("/", {"dirs": {"seen": body}})):
+        if path == "/dirs/seen":
+            assert api.send("POST", prefix, wrapped, **by("part")).status_code == status
+    api.done("DELETE", "/dirs/seen/files/own", **by("part"))
+
+
 def test_the_past_is_read_under_the_rights_of_today(store_url: str) -> None:
     # ACC-80: past rights of the caller do not count
     create(store_url)
@@ -238,3 +259,31 @@ def test_a_stream_ends_when_its_reader_has_other_rights(
 
     with serving(sqlite_url, tokens=str(file)) as api:
         api.runner.run(follow(api))
+
+
+@pytest.mark.parametrize("feed", ["/-/events", "/-/log"])
+def test_a_long_poll_ends_when_its_reader_has_other_rights(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed: str
+) -> None:
+    # ACC-65, ACC-83: what happens after the rights have ended is not in the answer
+    monkeypatch.setattr(rights_check, "RIGHTS_SECONDS", 0.05)
+    monkeypatch.setattr(periodic_tasks, "INTERVAL", 0.05)
+    known = {"root": {"name": "root", "role": "admin"}}
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps(known | {"c": {"name": "c", "groups": {"/dirs/a": "reader"}}}))
+    create(sqlite_url)
+
+    async def poll(api: Api) -> None:
+        root, reader = ({"authorization": f"Bearer {token}"} for token in ("root", "c"))
+        head = (await api.client.put("/dirs/a", json={}, headers=root)).headers["annals-position"]
+        waiting = asyncio.create_task(api.client.get(f"{feed}?after={head}&wait=20", headers=reader))
+        await asyncio.sleep(0.2)
+        (tmp_path / "new").write_text(json.dumps(known))
+        (tmp_path / "new").replace(file)
+        await asyncio.sleep(1)
+        await api.client.patch("/dirs/a", json={"name": "secret"}, headers=root)
+        answer = await asyncio.wait_for(waiting, 10)
+        assert answer.status_code == 200 and "/dirs/a" not in answer.text
+
+    with serving(sqlite_url, tokens=str(file)) as api:
+        api.runner.run(poll(api))
