@@ -38,12 +38,17 @@ REMEDIES: Final = {
     "segments": "annals segments verify checks the folder",
     "postgres": "annals log verify checks the store",
     "kafka": "annals publish can write the topic again under another --prefix",
-    "annals": "annals log verify checks the store of that registry",
+    "annals": (
+        "the token has to be that of an administrator, who sees the whole log; annals log verify checks the store of"
+        " that registry"
+    ),
 }
 #: The folder for tables without a place, which Spark makes in the current folder even if there are none.
 _WAREHOUSE: Final = "spark-warehouse"
 #: The last line of a Python traceback of this project.
 _OWN_ERROR: Final = re.compile(r"^annals\.[\w.]+: (.+)$", re.MULTILINE)
+#: A cause in a stack trace of Java.
+_JAVA_CAUSE: Final = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 
 
 class LogLocation(NamedTuple):
@@ -97,6 +102,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
     if location is not None:
         required_location(location)  # reports a missing option before the slow start of Spark
     try:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
@@ -123,7 +129,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
             yield spark
     except (NoSegments, MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{error}.") from error
-    except (PySparkException, OSError, ValueError) as error:
+    except (PySparkException, Py4JJavaError, OSError, ValueError) as error:
         raise InvalidInput(_error_line(error)) from error
     finally:
         if not has_session:
@@ -238,4 +244,5 @@ def _error_line(error: Exception) -> str:
     If Spark wraps an error of this project in two tracebacks, the message of the inner error.
     """
     messages = _OWN_ERROR.findall(str(error))
-    return str(messages[-1]) if messages else str(error).strip().partition("\n")[0]
+    causes = _JAVA_CAUSE.findall(str(error))
+    return str((messages or causes or [str(error).strip().partition("\n")[0]])[-1])

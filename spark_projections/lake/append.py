@@ -17,13 +17,14 @@ from pyspark.sql import functions as f
 from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats import FormatName, stored_table
 from annals.spark_projections.lake.formats.contract import LakeError, NoTables, ReportStep, StoredTable
+from annals.spark_projections.lake.formats.folders import check_folders
 from annals.spark_projections.lake.rows import IN_FILE_ORDER, REMOVED, ROWS, LogPart, document_hashes
 from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import ALL_TABLES, DOCUMENTS, LOG, TABLES
 from annals.spark_projections.lake.writer_lock import writer_lock
 from annals.spark_projections.log_schema import LogHead, fill_later_columns
-from annals.spark_projections.verify_log import LOG_START, verify_log
+from annals.spark_projections.verify_log import LOG_START, UnverifiedLog, verify_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +52,8 @@ class Lake:
         return existing_names
 
     def writer_lock(self) -> AbstractContextManager[None]:
-        """See `writer_lock.writer_lock`."""
+        """See `writer_lock.writer_lock`. Raises: LakeError for a folder that is no lake of this format."""
+        check_folders(self.spark, self.format, self._root)
         return writer_lock(self.spark, self._root)
 
     def add_observations(self, rows: Mapping[str, DataFrame], taken: datetime) -> None:
@@ -100,21 +102,30 @@ def append(
     """
     before = lake.head()
     # First, because a source that cannot be read leaves no folder behind.
+    stated_end = source.end() if source.end is not None else 0
     new = source.read(before.position)
     with lake.writer_lock():
-        end = _append_log(lake, new, source.is_stable, before, report_step)
+        end = _append_log(lake, new, source, before, stated_end, report_step)
         for name in TABLES:
             if name in names and name != LOG and not is_stopped():
                 _append_table(lake, name, source, end, report_step)
     return AppendReport(end, end - before.position)
 
 
-def _append_log(lake: Lake, new: DataFrame, is_stable: bool, head: LogHead, report_step: ReportStep) -> int:
-    if not is_stable:
+def _append_log(
+    lake: Lake, new: DataFrame, source: LogSource, head: LogHead, stated_end: int, report_step: ReportStep
+) -> int:
+    if not source.is_stable:
         # The rows that are written must be those that were verified.
         new = new.persist()
     try:
         end = verify_log(new, start=head)
+        if end.position < stated_end:
+            raise UnverifiedLog(
+                f"the log ends at position {stated_end}, and only events up to {end.position} are shown"
+            )
+        if end == head:
+            _check_same_log(source, head)
         report_step(f"{LOG}: verified")
         if end.position > head.position:
             rows = ROWS[LOG](LogPart(new, new, new))
@@ -123,6 +134,17 @@ def _append_log(lake: Lake, new: DataFrame, is_stable: bool, head: LogHead, repo
     finally:
         new.unpersist()
     return end.position
+
+
+def _check_same_log(source: LogSource, head: LogHead) -> None:
+    """Checks that a source without new events has the log of the lake. Raises: UnverifiedLog."""
+    chain = source.chain_at(head.position) if head.position else None
+    if chain is None and head.position and not source.may_forget:
+        raise UnverifiedLog(f"no interaction ends at position {head.position}, up to which the lake has its log")
+    if chain is not None and chain != head.chain:
+        raise UnverifiedLog(
+            f"it is another log than that of the lake: the chain hash differs at position {head.position}"
+        )
 
 
 def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_step: ReportStep) -> None:

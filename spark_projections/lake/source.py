@@ -28,13 +28,18 @@ class LogSource(NamedTuple):
 
     read: the events of whole interactions after a position, up to the end at the time of the call. documents: the
     documents of some hashes (a DataFrame with `sha256`), to which events after a position refer, as `sha256` and
-    `content`, as far as the source has them. is_stable: whether reading the same events again is cheap and gives the
-    same.
+    `content`, as far as the source has them. chain_at: the chain hash in hex at the end of an interaction; None where
+    the source has no interaction that ends there. is_stable: whether reading the same events again is cheap and gives
+    the same. may_forget: whether the source may lack events that it had. end: the position of the last event, which the
+    source knows also where it does not show that event; None where it shows all.
     """
 
     read: Callable[[int], DataFrame]
     documents: Callable[[DataFrame, int], DataFrame]
+    chain_at: Callable[[int], str | None]
     is_stable: bool = False
+    may_forget: bool = False
+    end: Callable[[], int] | None = None
 
 
 def from_registry(spark: SparkSession, url: str, token: str | None = None) -> LogSource:
@@ -46,7 +51,14 @@ def from_registry(spark: SparkSession, url: str, token: str | None = None) -> Lo
     def documents(hashes: DataFrame, after: int) -> DataFrame:
         return hashes.mapInArrow(partial(_fetch_documents, url, token), spark_columns(_DOCUMENT_SCHEMA))
 
-    return LogSource(read, documents)
+    def chain_at(position: int) -> str | None:
+        remote = RemoteLog(url, token)
+        if remote.head().position < position:
+            return None
+        head = remote.head(str(position))
+        return head.chain if head.position == position else None
+
+    return LogSource(read, documents, chain_at, end=lambda: RemoteLog(url, token).head().position)
 
 
 def from_segments(spark: SparkSession, folder: str) -> LogSource:
@@ -63,7 +75,7 @@ def from_segments(spark: SparkSession, folder: str) -> LogSource:
     def read(after: int) -> DataFrame:
         return segments.read(spark, folder, after)
 
-    return LogSource(read, documents, is_stable=True)
+    return LogSource(read, documents, partial(_chain_in_rows, read), is_stable=True)
 
 
 def from_postgres(spark: SparkSession, database: str) -> LogSource:
@@ -78,7 +90,7 @@ def from_postgres(spark: SparkSession, database: str) -> LogSource:
     def read(after: int) -> DataFrame:
         return postgres.read(spark, database, after=after)
 
-    return LogSource(read, documents)
+    return LogSource(read, documents, partial(postgres.chain_at, spark, database))
 
 
 def from_kafka(
@@ -104,7 +116,14 @@ def from_kafka(
         found = kafka.documents(spark, servers, topic, options_after(after))
         return found.join(hashes, "sha256", "left_semi")
 
-    return LogSource(read, documents)
+    return LogSource(read, documents, partial(_chain_in_rows, read), may_forget=True)
+
+
+def _chain_in_rows(read: Callable[[int], DataFrame], position: int) -> str | None:
+    """`LogSource.chain_at` for a source whose rows alone have it."""
+    last = read(position - 1).where((f.col("position") == position) & (f.col("last") == position))
+    rows = last.select(f.lower(f.hex("chain"))).head(1)
+    return str(rows[0][0]) if rows else None
 
 
 def _fetch_documents(url: str, token: str | None, batches: Batches) -> Batches:

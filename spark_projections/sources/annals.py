@@ -95,7 +95,10 @@ class _LogReaderBase:
         self.log = RemoteLog(options["path"], options.get("token"))
         self.after = options.get("after", "0")
         self.asof = options.get("asof")
-        self.size = int(options.get("partitionsize", PARTITION_SIZE))
+        size = options.get("partitionsize", str(PARTITION_SIZE))
+        if not (size.isascii() and size.isdecimal() and int(size)):
+            raise RemoteLogError(f"the option partitionsize is {size!r}; it has to be a number of positions from 1")
+        self.size = int(size)
 
     def end(self) -> int:
         """The position at which a batch ends: `asof`, else the current end of the log."""

@@ -77,6 +77,12 @@ def read(
     return log.withColumn("state", f.udf(state_text, StringType(), useArrow=True)("state"))
 
 
+def chain_at(spark: SparkSession, database: str, position: int) -> str | None:
+    """The chain hash in hex of the interaction that ends at a position; None if none does."""
+    rows = query(spark, database, f"SELECT chain FROM interaction WHERE last = {int(position)}").head(1)
+    return bytes(rows[0][0]).hex() if rows else None
+
+
 def documents(spark: SparkSession, database: str, hashes: Sequence[str] | None = None) -> DataFrame:
     """Documents of the registry as `sha256` and `content`: those with some hashes, or all."""
     found = query(spark, database, _DOCUMENTS)

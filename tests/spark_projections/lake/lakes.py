@@ -81,8 +81,12 @@ class ExampleLog:
         return LogSource(
             lambda after: self.log(after, end),
             lambda hashes, after: self.documents.join(hashes, "sha256", "left_semi"),
+            lambda position: self._chain_at(position) if position <= (end or position) else None,
             is_stable=True,
         )
+
+    def _chain_at(self, position: int) -> str | None:
+        return next((row.chain.hex() for row in self.rows if row.position == row.last == position), None)
 
     def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
         """The rows of a table at a position, computed from the log in one step, once for all tests."""

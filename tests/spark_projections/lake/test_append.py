@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from annals.spark_projections.arrow_batches import Batches
 from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.append import compute_rows
+from annals.spark_projections.lake.formats import FormatName
+from annals.spark_projections.lake.formats.contract import LakeError, NoTables
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.lake.conftest import FullLake, NewLake
@@ -142,3 +144,63 @@ def test_another_log_is_refused(full_lake: FullLake, example_log: ExampleLog) ->
     with pytest.raises(UnverifiedLog, match=f"position {end + 1}: "):
         append(lake, other.source())
     assert lake.head().position == end
+
+
+def test_a_log_that_is_not_that_of_the_lake(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
+    # also where it has nothing new, because its documents and observations would be added
+    lake = new_lake("parquet", tmp_path)
+    append(lake, example_log.source(), ["log"])
+    *rows, last = example_log.rows
+    other = ExampleLog(lake.spark, [*rows, last._replace(chain=bytes(32))], [])
+    with pytest.raises(
+        UnverifiedLog, match=f"another log than that of the lake: the chain hash differs at position {last.position}"
+    ):
+        append(lake, other.source())
+    with pytest.raises(UnverifiedLog, match=f"no interaction ends at position {last.position}"):
+        append(lake, example_log.source(example_log.halves()[0]))
+    assert lake.existing_tables() == ["log"]
+
+
+def test_a_caller_who_does_not_see_the_end_of_the_log(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path
+) -> None:
+    middle, end = example_log.halves()
+    lake, source = new_lake("parquet", tmp_path), example_log.source(middle)._replace(end=lambda: end)
+    with pytest.raises(UnverifiedLog, match=f"ends at position {end}, .* up to {middle}"):
+        append(lake, source)
+    with pytest.raises(NoTables):
+        lake.existing_tables()
+
+
+@pytest.mark.parametrize(
+    ("format", "path"),
+    [
+        ("delta", "manifest/1.json"),
+        ("delta", "log/1-7.parquet"),
+        ("delta", "log/manifest/1.json"),
+        ("delta", "versions/metadata/version-hint.text"),
+        ("parquet", "log/_delta_log/0.json"),
+        ("parquet", "log/metadata/version-hint.text"),
+        ("parquet", "documents/of-mine.txt"),
+        ("iceberg", "log/manifest/1.json"),
+        ("iceberg", "log/_delta_log/0.json"),
+    ],
+)
+def test_files_of_others(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, format: str, path: str) -> None:
+    # segments, archives, tables of another format: maintenance would remove what it does not know
+    lake = new_lake(format, tmp_path)
+    file = tmp_path / format / path
+    file.parent.mkdir(parents=True)
+    file.write_text("of somebody else")
+    with pytest.raises(LakeError, match=r"segments|is a table of the format|has other files"):
+        append(lake, example_log.source(), ["log"])
+    assert [found for found in (tmp_path / format).rglob("*") if found.is_file()] == [file]
+
+
+@pytest.mark.parametrize(("format", "name"), [("parquet", "lake[1]"), ("parquet", "{a,b}"), ("delta", "x`y")])
+def test_names_that_are_patterns(
+    spark: SparkSession, example_log: ExampleLog, tmp_path: Path, format: FormatName, name: str
+) -> None:
+    with pytest.raises(LakeError, match="the character"):
+        append(Lake(spark, format, str(tmp_path / name)), example_log.source(), ["log"])
+    assert list(tmp_path.iterdir()) == []

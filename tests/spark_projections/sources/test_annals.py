@@ -59,7 +59,12 @@ def test_concurrent_writes_are_left_out(spark: SparkSession, sqlite_url: str, tm
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"asof": "1000000"}, "400"), ({"upto": "3"}, "unknown options: upto; known"), ({"after": "x"}, "400")],
+    [
+        ({"asof": "1000000"}, "400"),
+        ({"upto": "3"}, "unknown options: upto; known"),
+        ({"partitionsize": "-1"}, "partitionsize"),
+        ({"after": "x"}, "400"),
+    ],
 )
 def test_options_that_will_not_do(spark: SparkSession, registry: ServedLog, options: dict[str, str], said: str) -> None:
     # an option that was meant to exclude rows would otherwise include all of them
