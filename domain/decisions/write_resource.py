@@ -114,7 +114,7 @@ def write_version(
     is_copy = options.keepids or _is_complete_read(attributes)
     _write_attributes(changes, resource, draft, attributes, options, document)
     _set_ancestor(resource, draft, ancestor)
-    if is_copy and draft.keeps_modifiedat:
+    if is_copy and draft.keeps_modifiedat and resource.type.versionmode == "modifiedat":
         draft.source_ancestor = ancestor
     return draft
 

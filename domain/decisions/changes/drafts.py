@@ -290,8 +290,8 @@ class VersionDraft(EntityDraft):
     """One Version.
 
     validation_results: the results of the checks of its format and compatibility. document: SHA-256 of its bytes.
-    ordering_time: its ordering time in `modifiedat` mode (ENT-101). source_ancestor: its ancestor in the registry that
-    it was copied from. default_marks: which of its values are defaults.
+    ordering_time: its ordering time in `modifiedat` mode (ENT-101). source_ancestor: in that mode, its ancestor in the
+    registry that it was copied from. default_marks: which of its values are defaults.
     facade: values that only the legacy APIs know. assigned_number: its number in the legacy APIs, if the id does not
     determine it. confluent: values that only Confluent's API knows.
     """

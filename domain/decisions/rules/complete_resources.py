@@ -33,8 +33,7 @@ def complete_resource(changes: ChangeSet, resource: ResourceDraft) -> None:
         _complete_appended(changes, resource, appended)
         return
     changes.load_versions(resource)
-    if resource.type.versionmode == "modifiedat":
-        _keep_order_of_source(resource)
+    _keep_order_of_source(resource)
     if not resource.live_versions():
         if resource.default_request.id is not None:
             raise UnknownId(resource.xid, singular="version", id=resource.default_request.id)
@@ -146,7 +145,7 @@ def _lineage_of(draft: VersionDraft) -> VersionLineage:
 
 
 def _keep_order_of_source(resource: ResourceDraft) -> None:
-    """Gives copied Versions ordering times that keep their order in the registry that they come from.
+    """In `modifiedat` mode, gives copied Versions ordering times that keep their order in the registry of origin.
 
     Their `modifiedat` does not show that order, because a repair of ancestors changes it (ENT-101).
     """
