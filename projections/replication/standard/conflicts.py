@@ -37,9 +37,9 @@ class Conflicts:
         """Removes a conflict."""
         self._reasons.pop(xid, None)
 
-    def xids(self) -> list[str]:
-        """The entities that could not be copied."""
-        return list(self._reasons)
+    def first_xids(self) -> list[str]:
+        """The first entities that could not be copied, as many as `to_json` has."""
+        return list(self._reasons)[:MAX_CONFLICTS]
 
     def to_json(self) -> list[dict[str, Any]] | None:
         """The first conflicts as JSON, in the order in which they were added; None if there are none."""

@@ -113,10 +113,10 @@ class StandardPush:
         self._context.states.update(self._link.id, position, lastcontact=time.time(), **facts)
 
     def _retry_conflicts(self, remote: RemoteClient, view: View) -> None:
-        """Writes again what could not be written, because the cause may have disappeared."""
-        if xids_in_conflict := self._conflicts.xids():
+        """Writes again what could not be written, because the cause may have disappeared; not all at once."""
+        if conflicting_xids := self._conflicts.first_xids():
             self._refresh(remote, view)
-            self._send(xids_in_conflict)
+            self._send(conflicting_xids)
             self._context.states.update(self._link.id, conflicts=self._conflicts.to_json(), lastcontact=time.time())
 
     def _all_xids(self) -> Iterable[str]:
