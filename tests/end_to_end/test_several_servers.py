@@ -260,10 +260,18 @@ def test_a_stopping_server_accepts_no_connections(sqlite_url: str, tmp_path: Pat
     with serving(sqlite_url, tmp_path, "--workers", workers) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as unfinished:
-            unfinished.sendall(b"PUT /schemagroups/g HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{")
-            time.sleep(0.5)
+            unfinished.sendall(
+                b"PUT /schemagroups/g HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+            )
+            assert unfinished.recv(100).startswith(b"HTTP/1.1 100")  # the server waits for the body
             served.process.send_signal(signal.SIGTERM)
-            time.sleep(1)
+            until(lambda: _refuses_connections(host, int(port)), 5)
             assert served.process.poll() is None
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection((host, int(port)))
+
+
+def _refuses_connections(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
