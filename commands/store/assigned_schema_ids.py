@@ -24,6 +24,7 @@ class AssignedSchemaIds:
         self.stored_highest: int | None = None
         self._known: dict[str, Sequence[tuple[str, int]]] = {}  # what is stored, by key
         self._assigned: dict[str, list[tuple[str, int]]] = {}  # by key, the last one last
+        self._assigned_keys: dict[int, list[str]] = {}  # by id, the last one last
         self._highest = self._kept_highest = 0
         self._undoable: list[str] = []  # keys since the last `release`
 
@@ -45,9 +46,13 @@ class AssignedSchemaIds:
             self._known.update(self._stored.ids_of_keys(several_ids))
 
     def _has_several_ids(self, key: str) -> bool:
-        """Whether a content that had one id has got another one in this transaction."""
+        """Whether a content that had one id has got another one in this transaction, or another content its id."""
         known, assigned = self._known.get(key, ()), self._assigned.get(key, ())
-        return any(group == ANY_GROUP and id != new_id for group, id in known for _, new_id in assigned)
+        return any(
+            group == ANY_GROUP
+            and (any(new_id != id for _, new_id in assigned) or set(self._assigned_keys.get(id, ())) - {key})
+            for group, id in known
+        )
 
     def highest_id(self) -> int:
         if self.stored_highest is None:
@@ -66,6 +71,7 @@ class AssignedSchemaIds:
         facts = facts_of(event.private)
         if "id" in facts and "key" in facts:
             self._assigned.setdefault(facts["key"], []).append((xids.segments(event.xid)[1], facts["id"]))
+            self._assigned_keys.setdefault(facts["id"], []).append(facts["key"])
             self._undoable.append(facts["key"])
             self._highest = max(self._highest, facts["id"])
 
@@ -77,5 +83,6 @@ class AssignedSchemaIds:
     def roll_back(self) -> None:
         """Drops what was added since the last `release`."""
         while self._undoable:
-            self._assigned[self._undoable.pop()].pop()
+            _, id = self._assigned[self._undoable.pop()].pop()
+            self._assigned_keys[id].pop()
         self._highest = self._kept_highest

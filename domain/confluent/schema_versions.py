@@ -86,7 +86,7 @@ class SchemaIds(Protocol):
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
         """The Groups and ids under which contents were ever registered, the newest first, also if they are gone.
 
-        A content that always had the same id may have one pair, with ANY_GROUP.
+        A content that always had the same id, and is alone with it, may have one pair, with ANY_GROUP.
         """
 
     def highest_id(self) -> int:
@@ -105,7 +105,8 @@ class SchemaIndex(SchemaIds, Protocol):
     """The look-ups of versions that decisions and answers need. Rows that are gone are never found."""
 
     def sole_ids(self, keys: Collection[str]) -> Mapping[str, int | None]:
-        """The id of each content that always had the same; None if it had several. Also if its rows are gone.
+        """The id of each content that always had the same and is alone with it; None if it had several, or if another
+        content has it too. Also if its rows are gone.
 
         Cost: a look-up each, however many Versions have the content.
         """

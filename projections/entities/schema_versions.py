@@ -40,6 +40,12 @@ _HIGHEST_ID: Final = (
     "(SELECT CASE WHEN v.key = list.key THEN v.id END FROM schema_version v"
     f" WHERE (v.key, v.id) <= (list.key, {MAX_ID}) ORDER BY v.key DESC, v.id DESC LIMIT 1)"
 )
+#: Whether other contents have an id too, as imports may give it. Looks at a few rows: where many have one content, the
+#: others are those of its copies, and a content that was imported later finds the older ones first.
+_IS_SHARED: Final = (
+    "EXISTS (SELECT 1 FROM (SELECT v.key FROM schema_version v WHERE v.id = found.lowest LIMIT 64) AS named"
+    " WHERE named.key <> found.key)"
+)
 _KEY, _DOCUMENT, _EXTRAS = map(SchemaVersion._fields.index, ("key", "document", "extras"))
 
 
@@ -157,12 +163,13 @@ class StoredSchemas:
         return self._all("v.guid = ? AND {visible} ORDER BY v.since", (guid,))
 
     def sole_ids(self, keys: Collection[str]) -> dict[str, int | None]:
-        sql = f"SELECT key, {_LOWEST_ID}, {_HIGHEST_ID} FROM {self._db.list_table} AS list"
+        ids = f"SELECT key, {_LOWEST_ID} AS lowest, {_HIGHEST_ID} AS highest FROM {self._db.list_table} AS list"
+        sql = f"SELECT key, lowest, highest, {_IS_SHARED} FROM ({ids}) AS found"
         key_of_text = {_key_text(key): key for key in keys}
         return {
-            key_of_text[text]: lowest if lowest == highest else None
+            key_of_text[text]: lowest if lowest == highest and not is_shared else None
             for chunk in chunks(sorted(key_of_text))
-            for text, lowest, highest in self._db.all(sql, (self._db.list_parameter(chunk),))
+            for text, lowest, highest, is_shared in self._db.all(sql, (self._db.list_parameter(chunk),))
             if lowest is not None
         }
 

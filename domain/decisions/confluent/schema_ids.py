@@ -22,7 +22,7 @@ from annals.domain.confluent.facts import (
     with_facts,
 )
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_versions import MAX_ID, NamedReference, id_in_group
+from annals.domain.confluent.schema_versions import ANY_GROUP, MAX_ID, NamedReference, id_in_group
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
@@ -146,8 +146,10 @@ class _NewIds:
     def _id_of(self, identity: ContentIdentity, group: str) -> int:
         if identity.key in self._assigned:
             return self._assigned[identity.key]
-        known_id = id_in_group(self._known.get(identity.key, ()), group)
-        if known_id is not None and not self._is_of_other_content(known_id, identity.key, group):
+        known_ids = self._known.get(identity.key, ())
+        known_id = id_in_group(known_ids, group)
+        is_certain = any(known_group in (group, ANY_GROUP) for known_group, _ in known_ids)
+        if known_id is not None and (is_certain or not self._is_of_other_content(known_id, identity.key, group)):
             return known_id
         if self._highest is None:
             self._highest = self._highest_known()

@@ -201,7 +201,14 @@ class MemorySchemas:
 
     def sole_ids(self, keys: Collection[str]) -> Mapping[str, int | None]:
         ids = {key: {row.id for row in self._all if row.key == key} for key in keys}
-        return {key: min(found) if len(found) == 1 else None for key, found in ids.items() if found}
+        keys_by_id: dict[int, set[str]] = {}
+        for row in self._all:
+            keys_by_id.setdefault(row.id, set()).add(row.key)
+        return {
+            key: min(found) if len(found) == 1 and len(keys_by_id[min(found)]) == 1 else None
+            for key, found in ids.items()
+            if found
+        }
 
     def ids_of_keys(self, keys: Collection[str]) -> Mapping[str, Sequence[tuple[str, int]]]:
         found = sorted((row for row in self._all if row.key in keys), key=lambda row: -row.since)
