@@ -112,6 +112,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         from annals.spark_projections.jars import MissingJars
         from annals.spark_projections.java import MissingJava
         from annals.spark_projections.session import session
+        from annals.spark_projections.sources.remote_log import RemoteLogError
     except ImportError as error:
         command = shlex.join((sys.executable, "-m", "pip", "install", *SPARK_PACKAGES))
         raise UsageError(f"this needs Spark ({error.name} is missing); install it with: {command}") from None
@@ -129,7 +130,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
             yield spark
     except (NoSegments, MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{error}.") from error
-    except (PySparkException, Py4JJavaError, OSError, ValueError) as error:
+    except (PySparkException, Py4JJavaError, RemoteLogError, OSError, ValueError) as error:
         raise InvalidInput(_error_line(error)) from error
     finally:
         if not has_session:
