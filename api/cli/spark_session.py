@@ -102,7 +102,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
     if location is not None:
         required_location(location)  # reports a missing option before the slow start of Spark
     try:
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no types
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession

@@ -48,7 +48,7 @@ class _Worker:
 class WorkerProcesses:
     """Processes that all run one function."""
 
-    def __init__(self, count: int, serve: Serve, grace_seconds: float, sockets: Sequence[socket.socket] = ()) -> None:
+    def __init__(self, count: int, serve: Serve, grace_seconds: float, sockets: Sequence[socket.socket]) -> None:
         """grace_seconds: time to stop after which a worker is killed. sockets: those on which the workers listen."""
         self._workers = [_Worker(number) for number in range(1, count + 1)]
         self._serve = serve

@@ -239,4 +239,5 @@ def test_servers_without_keys(sqlite_url: str) -> None:
     with access_api(sqlite_url, api_keys=False) as api:
         answer = api.send("GET", "/-/keys")
         assert (answer.status_code, answer.json()["type"].rpartition("#")[2]) == (400, "not_available")
+        assert "ANNALS_API_KEYS" in answer.json()["detail"]
         assert api.whoami("annals_x") == 401

@@ -122,6 +122,7 @@ def test_without_the_setting_there_is_no_table(store_url: str, annals: Annals) -
         assert api.send("PUT", "/dirs/d", {}).status_code == 401
         answer = api.send("GET", "/-/denials", **ADMIN)
         assert (answer.status_code, answer.json()["type"].rpartition("#")[2]) == (400, "not_available")
+        assert "ANNALS_DENIALS_KEPT" in answer.json()["detail"]
         url = store_url.replace("postgresql:", "postgresql+psycopg:", 1)
         assert "denied_write" not in inspect(create_engine(url)).get_table_names()
     assert annals("auth", "denials", "--database", store_url).out == ""

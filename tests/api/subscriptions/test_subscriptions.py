@@ -126,6 +126,9 @@ def test_the_offer(api: Api) -> None:
     assert offer["config"].keys() == {"families", "startposition", "starttime"}
     assert offer["protocols"]["HTTP"]["protocolsettings"]["method"]["default"] == "POST"
     path = f"/subscriptions/{create_subscription(api)['id']}"
+    modes = {name: each["protocolsettings"]["contentmode"]["values"] for name, each in offer["protocols"].items()}
+    both = ["structured", "binary"]
+    assert modes == {**dict.fromkeys(modes, both), "HTTP": [*both, "batched"], "MQTT3": ["structured"]}
     answer = api.send("OPTIONS", path)
     assert answer.json() == offer and answer.headers["allow"] == "GET, PUT, DELETE, OPTIONS"
     assert refusal(api.send("OPTIONS", "/subscriptions/nope"))[0] == 404

@@ -91,5 +91,5 @@ def _error_code(error: Exception) -> str:
 
 def _error_message(error: Exception, secrets: tuple[str, ...]) -> str:
     text = " ".join(str(argument) for argument in error.args if argument) or getattr(type(error), "description", "")
-    text = text or f"the broker does not answer ({type(error).__name__})"
+    text = text or f"no reason is known ({type(error).__name__})"
     return scrub_secrets(str(text).encode(errors="replace"), secrets)

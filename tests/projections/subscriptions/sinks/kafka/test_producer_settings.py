@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
 from annals.projections.subscriptions.contract import SinkTarget
+from annals.projections.subscriptions.sinks.kafka.outcomes import error_outcome
 
 #: The security protocol of each scheme in the guide, without a credential.
 SCHEMES = {"kafka": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", "SSL": "SSL", "SASL_SSL": "SSL"}
@@ -18,3 +20,9 @@ def test_settings_of_the_producer(scheme: str) -> None:  # § 2.5: schemes, seve
     assert config["security_protocol"] == SCHEMES[scheme]
     assert config["bootstrap_servers"] == ["one:1", "[2001:db8::1]:9092", "three:9092"]
     assert (config["client_id"], config["acks"]) == ("annals", "all")
+
+
+@pytest.mark.parametrize("error", [KafkaConnectionError(), KafkaTimeoutError()])
+def test_each_error_has_a_text(error: Exception) -> None:
+    # 8.5: the status of a subscription says something, though the library gave no reason
+    assert error_outcome(error).message.strip()
