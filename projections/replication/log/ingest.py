@@ -50,9 +50,13 @@ class LogIngester:
         A registry that was restored from a backup may have another one there. A log that ends before is noticed later.
         Raises: RemoteError, Diverged.
         """
-        if self._read_state is not None:
-            snapshot = remote_snapshot(remote, self._read_state["position"])
-            self.check_state(snapshot.position, snapshot.state)
+        if self._read_state is None:
+            return
+        position = self._read_state["position"]
+        snapshot = remote_snapshot(remote, position)
+        self.check_state(snapshot.position, snapshot.state)
+        if snapshot.position < position < remote_snapshot(remote).position:  # no interaction ends there any more
+            raise self._other_log(position)
 
     def check_state(self, position: int, state: str) -> None:
         """Checks the state in hex of the other registry at a position of its log; empty if it is not known.
@@ -61,8 +65,11 @@ class LogIngester:
         """
         read = self._read_state
         if read is not None and state and position == read["position"] and state != read["state"]:
-            detail = f"{self._link.url} has another log than before: it differs at position {position}, which was read"
-            raise Diverged(self._link.xid, error_detail=f"{detail} already; a repair continues from there")
+            raise self._other_log(position)
+
+    def _other_log(self, position: int) -> Diverged:
+        detail = f"{self._link.url} has another log than before: it differs at position {position}, which was read"
+        return Diverged(self._link.xid, error_detail=f"{detail} already; a repair continues from there")
 
     def ingest(self, interactions: Iterable[ForeignInteraction | None]) -> None:
         """Imports interactions in the order of the other log. Some may have been imported before.

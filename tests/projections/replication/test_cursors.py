@@ -13,6 +13,7 @@ import pytest
 
 from annals.projections.replication.link_state import LinkStates
 from tests.support.polling import until
+from tests.support.registries.client import VERSION
 from tests.support.registries.restarted import Registry, registries, wait_until_equal_logs
 from tests.support.registries.standard import use_common_model, wait_until_equal_contents
 
@@ -111,17 +112,7 @@ def test_a_source_that_was_restored_from_a_backup(tmp_path: Path, connect: Calla
         a.write("g/s/1")
         link = connect(a, b)
         until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
-        a.stop()
-        file, backup = (tmp_path / "a" / name for name in ("annals.db", "backup.db"))
-        shutil.copy(file, backup)
-        a.start()
-        a.write("g/s/2")
-        until(lambda: b.request("GET", f"{VERSIONS}/2$details").is_success)
-        a.stop()
-        for leftover in tmp_path.glob("a/annals.db*"):
-            leftover.unlink()
-        shutil.copy(backup, file)
-        a.start()
+        _copy_and_restore(a, b, tmp_path / "a")
         for id in ("3", "4"):
             a.write(f"g/s/{id}")
         until(lambda: "has another log than before" in b.status(link).get("error", ""))
@@ -132,6 +123,36 @@ def test_a_source_that_was_restored_from_a_backup(tmp_path: Path, connect: Calla
         a.write("g/s/5")
         until(lambda: b.request("GET", f"{VERSIONS}/5$details").is_success)
         until(lambda: b.status(link)["state"] == "active")
+
+
+@pytest.mark.parametrize("connect", [_pull, _events])
+def test_a_restored_source_whose_interactions_end_elsewhere(
+    tmp_path: Path, connect: Callable[[Registry, Registry], str]
+) -> None:
+    """LEG-913: where no interaction ends any more at the position that was read, it is another log too."""
+    with registries(tmp_path, "a", "b", places=None) as (a, b):
+        a.write("g/s/1")
+        link = connect(a, b)
+        until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
+        _copy_and_restore(a, b, tmp_path / "a")
+        a.done("POST", "/schemagroups/g/schemas", dict.fromkeys("tuvwxyz", VERSION))  # one interaction
+        until(lambda: "has another log than before" in b.status(link).get("error", ""))
+        assert list(b.done("GET", "/schemagroups/g/schemas")) == ["s"]
+
+
+def _copy_and_restore(a: Registry, b: Registry, folder: Path) -> None:
+    """Restores the source from a backup that lacks a Version which the other registry has got."""
+    a.stop()
+    file, backup = folder / "annals.db", folder / "backup.db"
+    shutil.copy(file, backup)
+    a.start()
+    a.write("g/s/2")
+    until(lambda: b.request("GET", f"{VERSIONS}/2$details").is_success)
+    a.stop()
+    for leftover in folder.glob("annals.db*"):
+        leftover.unlink()
+    shutil.copy(backup, file)
+    a.start()
 
 
 def test_a_link_receives_one_log(tmp_path: Path) -> None:
