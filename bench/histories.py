@@ -31,6 +31,7 @@ from annals.commands.store.clock import format_time
 from annals.commands.store.hashes import NO_INTERACTION, ChainHasher, Interaction, LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import after_image, stored_state
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.commands import Command, CreateRegistry, describe
 from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, Decision
@@ -142,13 +143,13 @@ class History:
         self.last = step.interaction
         return step
 
-    def _next_command(self) -> tuple[Command, str]:
+    def _next_command(self) -> tuple[Command, Caller]:
         """A command and who sends it."""
         self._command_count += 1
         if self._command_count == 1:
-            return CreateRegistry(REGISTRYID, default_source()), "anonymous"
+            return CreateRegistry(REGISTRYID, default_source()), ANONYMOUS
         command = self._commands.next(self._events - self.last.last)
-        return command, CALLERS[int((len(CALLERS) + 1) ** self._random.random()) - 1]
+        return command, Caller(CALLERS[int((len(CALLERS) + 1) ** self._random.random()) - 1], Role.WRITER)
 
 
 def salts(seed: int) -> NewSalt:
@@ -177,7 +178,7 @@ def _recorded(
         xregcorrelationid=context.xregcorrelationid,
         folded=context.xregcorrelationid,
         time=format_time(context.now),
-        caller=context.caller,
+        caller=context.caller.name,
         command=describe(command),
         registry_url=URL,
         chain=hashes.EMPTY_HASH,

@@ -141,21 +141,7 @@ def _record_events(transaction: WriteTransaction, pending: PendingCommand, role:
 
 def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
     caller = pending.caller_with_role
-    context = transaction.context(
-        caller.name,
-        role,
-        dryrun=pending.dryrun,
-        may_read=caller.can_read,
-        link=caller.link,
-        administers=caller.administers,
-    )
-    context = replace(
-        context,
-        report_phase=pending.report_phase,
-        authenticator=caller.authenticator,
-        keyid=caller.keyid,
-        began_by=caller.began_by,
-    )
+    context = transaction.context(caller, role, dryrun=pending.dryrun, report_phase=pending.report_phase)
     transaction.world.known_results = pending.check_results or {}
     decision = decide(pending.command, transaction.world, context)
     if isinstance(pending.command, Restore):

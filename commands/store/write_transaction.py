@@ -28,17 +28,11 @@ from annals.commands.store.recorder import LogRecorder
 from annals.commands.store.secrets import Vault
 from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.stream_head import StreamHead
-from annals.domain.access.roles import Role
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.confluent.subjects import ContextIds
 from annals.domain.decisions.commands import Command, describe
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
-from annals.domain.decisions.world import (
-    Context,
-    Decision,
-    DomainValidation,
-    administers_everything,
-    can_read_everything,
-)
+from annals.domain.decisions.world import Context, Decision, DomainValidation
 from annals.domain.registry.events import EntityEvent
 
 T = TypeVar("T")
@@ -128,13 +122,11 @@ class WriteTransaction:
 
     def context(
         self,
-        caller: str = "anonymous",
+        caller: Caller = ANONYMOUS,
         role: Role = Role.WRITER,
         *,
         dryrun: bool = False,
-        may_read: Callable[[str], bool] = can_read_everything,
-        link: str = "",
-        administers: Callable[[str], bool] = administers_everything,
+        report_phase: ReportPhase | None = None,
     ) -> Context:
         """A new interaction's time, never before the last one's, and its correlation id; a dry run uses no id."""
         now = self.store.clock()
@@ -142,16 +134,7 @@ class WriteTransaction:
         id = "" if dryrun else self.store.new_id(self.log_end.id, now)
         store = self.store
         return Context(
-            now,
-            id,
-            caller,
-            role,
-            store.domainvalidation,
-            may_read,
-            self.log_end.position,
-            link,
-            context_ids=store.context_ids,
-            administers=administers,
+            now, id, caller, role, store.domainvalidation, self.log_end.position, report_phase, store.context_ids
         )
 
     def attempt(self, operation: Callable[[], T], *, dryrun: bool = False) -> T | Exception:
@@ -296,14 +279,14 @@ class WriteTransaction:
             xregcorrelationid=context.xregcorrelationid,
             folded=context.xregcorrelationid.casefold(),
             time=format_time(context.now),
-            caller=storable_text(context.caller),
+            caller=storable_text(context.caller.name),
             command=storable_text(describe(command)),
             registry_url=self.store.public_url,
             chain=hashes.EMPTY_HASH,
             state=hashes.EMPTY_HASH,
             salt=self.store.new_salt(),
-            authenticator=context.authenticator,
-            keyid=context.keyid,
+            authenticator=context.caller.authenticator,
+            keyid=context.caller.keyid,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from annals.domain.access.roles import can_read_everything
 from annals.domain.confluent.errors import invalid_schema
 from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.subjects import group_xid, parse_subject
@@ -17,10 +18,6 @@ CanRead = Callable[[str], bool]
 #: The number in a reference that stands for the latest version.
 LATEST: int = -1
 _MAX_REFERENCES = 1000
-
-
-def _can_read_everything(xid: str) -> bool:
-    return True
 
 
 class References:
@@ -61,7 +58,7 @@ class References:
                 continue
             if len(found) >= _MAX_REFERENCES:
                 raise invalid_schema(f"The schema refers to more than {_MAX_REFERENCES} others")
-            version = self._find(reference, group, False, _can_read_everything)
+            version = self._find(reference, group, False, can_read_everything)
             self._collect(version.references, version.group, found, (*path, reference.name))
             found[reference.name] = version.document
 

@@ -182,7 +182,7 @@ def _offered_rules(format: str, value: Any) -> Json:
 def record_capabilities(changes: ChangeSet, capabilities: dict[str, Json], changed_names: tuple[str, ...] = ()) -> None:
     """Records the capabilities. If a link writes them, that link owns them from then on (LEG-909)."""
     current = changes.world.get(xids.CAPABILITIES)
-    link = changes.context.link or (current.private.get(LINK) if current else None)
+    link = changes.context.caller.link or (current.private.get(LINK) if current else None)
     changes.root_after_images[xids.CAPABILITIES] = AfterImage(
         xids.CAPABILITIES,
         current.epoch + 1 if current else 1,

@@ -162,7 +162,7 @@ def _remaining_entities(changes: ChangeSet, type: str) -> Iterator[Entity]:
     type.
     """
     links_by_id = {link.id: link for link in changes.world.links if link.follows_log}
-    link = links_by_id.get(changes.context.link)
+    link = links_by_id.get(changes.context.caller.link)
     for entity in changes.world.entities_of_type(type):
         if not changes.is_deleted(entity.xid) and not (link and link.scope.has(entity.xid)):
             yield entity

@@ -89,7 +89,7 @@ def _create_subscription(command: WriteSubscription, world: World, context: Cont
         secrets.put(name, value)
     position = context.position + 1
     private = {
-        "owner": context.caller,
+        "owner": context.caller.name,
         "since": position,
         "starts": _first_position(command, position),
         **({"secrets": secrets.names} if secrets.names else {}),
@@ -108,7 +108,7 @@ def _replace_subscription(command: WriteSubscription, world: World, context: Con
     private = {name: value for name, value in entity.private.items() if name not in ("secrets", "action")}
     if secrets.names:
         private["secrets"] = secrets.names
-    if context.caller == stored.owner:
+    if context.caller.name == stored.owner:
         kept = {name: value for name, value in private.items() if name not in _CREDENTIAL_MEMBERS}
         private = kept | _credential_members(command, context)
     changed = changed_members(entity.attributes, command.attributes, secrets.applied)
@@ -131,7 +131,7 @@ def _credential_members(command: WriteSubscription, context: Context) -> dict[st
     """The private members with the rights of the credential that writes a subscription."""
     groups = None if command.groups is None else list(command.groups)
     # A session has the rights of the credential that began it, and ends with it.
-    authenticator = context.began_by or context.authenticator
+    authenticator = context.caller.began_by or context.caller.authenticator
     members = {"groups": groups, "claims": list(command.claims) or None, "authenticator": authenticator or None}
     return {name: value for name, value in members.items() if value is not None}
 
@@ -171,7 +171,7 @@ def _existing_subscription(xid: str, world: World, context: Context) -> Entity:
     if (
         entity is None
         or entity.xid != xid
-        or not can_see_subscription(entity.private["owner"], context.caller, is_admin=context.role is Role.ADMIN)
+        or not can_see_subscription(entity.private["owner"], context.caller.name, is_admin=context.role is Role.ADMIN)
     ):
         raise NotFound(xid)
     return entity
@@ -181,7 +181,7 @@ def _check_quota(command: WriteSubscription, world: World, context: Context) -> 
     """Checks the quota (SUB-912). It counts the caller's subscriptions only if the total reaches the quota."""
     if world.count(COLLECTION) < command.max_owned:
         return
-    if sum(entity.private["owner"] == context.caller for entity in world.members(COLLECTION)) >= command.max_owned:
+    if sum(entity.private["owner"] == context.caller.name for entity in world.members(COLLECTION)) >= command.max_owned:
         detail = f"a caller has at most {command.max_owned} subscriptions"
         raise QuotaExceeded(error_detail=detail, extensions={"code": "quotaexceeded"})
 
@@ -232,7 +232,7 @@ def _is_retained(
         return "headers" in settings
     if name.endswith(QUERY_SUFFIX):
         path = name.removesuffix(QUERY_SUFFIX)
-        was_shown = context.caller == stored.owner and world.secret(secret) is not None
+        was_shown = context.caller.name == stored.owner and world.secret(secret) is not None
         return not was_shown and _value_at(command.attributes, path) == _value_at(stored.attributes, path)
     return name == SIGNINGKEY and command.attributes["protocol"] == sink_uris.HTTP
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from annals.domain.access.roles import Role
+from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.compat.publications import Publications
 from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT_IDS, ContextIds
@@ -24,41 +24,23 @@ from annals.domain.values.json_text import differing_names
 DomainValidation = Literal["off", "warn", "strict"]
 
 
-def can_read_everything(xid: str) -> bool:
-    """The read permission of a caller that sees everything."""
-    return True
-
-
-def administers_everything(place: str) -> bool:
-    """The right of a caller that administers the registry."""
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """The values that one interaction shares: its time, its correlation id, the caller and its role at the target.
 
-    domainvalidation: the effect of the rules of `annals.domain.messaging.findings`. can_read: whether the caller may
-    see an entity. position: of the log's last event before this interaction. link: id of the link that writes; empty
-    for all other callers. report_phase: receives how far the command is. context_ids: which Groups stand for contexts
-    of Confluent's API. administers: whether the caller is an admin of a place, or of the registry for `/`.
-    authenticator, keyid, began_by: those of the caller.
+    domainvalidation: the effect of the rules of `annals.domain.messaging.findings`. position: of the log's last event
+    before this interaction. report_phase: receives how far the command is. context_ids: which Groups stand for contexts
+    of Confluent's API.
     """
 
     now: datetime
     xregcorrelationid: str
-    caller: str = "anonymous"
+    caller: Caller = ANONYMOUS
     role: Role = Role.WRITER
     domainvalidation: DomainValidation = "warn"
-    can_read: Callable[[str], bool] = can_read_everything
     position: int = 0
-    link: str = ""
     report_phase: ReportPhase | None = None
     context_ids: ContextIds = DEFAULT_CONTEXT_IDS
-    administers: Callable[[str], bool] = administers_everything
-    authenticator: str = ""
-    keyid: str = ""
-    began_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

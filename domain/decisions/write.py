@@ -76,7 +76,7 @@ def write_registry(changes: ChangeSet, body: Mapping[str, Json], options: WriteO
     members = _take_collections(attributes, changes.model.groups, xids.REGISTRY)
     id = registry.before["registryid"] if registry.before else attributes.get("registryid")
     take_id(attributes, "registry", str(id), xids.REGISTRY)
-    registry.link = changes.context.link or registry.link
+    registry.link = changes.context.caller.link or registry.link
     try:
         registry.write(options.effective_body(attributes), patch=options.patch, fixed={"registryid": id})
     except UnknownAttribute as unknown:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from annals.domain.model import attribute_definitions, constraints, spec_attributes, typemap
 from annals.domain.model.model_errors import ModelPath, checked_aspects, model_error, object_members
 from annals.domain.model.source import imports, includes, overlay
-from annals.domain.model.source.includes import Include
 from annals.domain.model.spec_attributes import RESOURCE_DEFAULTS, Definitions, SpecAttributes
 from annals.domain.model.types import Model
 from annals.domain.model.validation.targets import Types
@@ -62,20 +61,15 @@ _MAX_SHORT_NAME: Final = 57
 _MAX_LONG_NAME: Final = 63
 
 
-def compile_model(
-    source: Any, include: Include | None = None, is_lenient: bool = False, kept_groups: Container[str] = ()
-) -> Model:
+def compile_model(source: Any, kept_groups: Container[str] = ()) -> Model:
     """The model that a modelsource describes, including spec-defined attributes.
 
-    include: reads a document that `$include` names. Its argument is a reference resolved against that of the including
-        document; the modelsource's own references are passed unchanged. It raises OSError, ValueError or LookupError on
-        failure. None: there is no base, and an include of another document is an error.
+    source: its `$include` directives refer to itself; those of other documents are expanded before.
     kept_groups: Group types of the model before, which keep a name that has been reserved since.
-    is_lenient: accepts `file#groups` for `file#/groups`, as a published model file has it (CM-05).
     Raises: ModelError, ModelRequiredTrue, ModelScalarDefault.
     """
     source = {} if source is None else source
-    model_source = checked_aspects(includes.expand_includes(source, include, is_lenient), _MODEL_ASPECTS, ())
+    model_source = checked_aspects(includes.expand_includes(source), _MODEL_ASPECTS, ())
     groups = object_members(model_source.get("groups", {}), ("groups",))
     resources = imports.expand_imports(groups)
     types: Types = {plural: tuple(rows) for plural, rows in resources.items()}

@@ -25,8 +25,8 @@ def places_of_grant(attributes: Mapping[str, Any]) -> list[str]:
 
 def check_administers(context: Context, places: Iterable[str]) -> None:
     """Raises: Forbidden for a caller who is no admin of one of the places, or who called with a key."""
-    if context.caller.startswith(KEY_PREFIX) or not all(map(context.administers, places)):
-        raise Forbidden(caller=context.caller)
+    if context.caller.name.startswith(KEY_PREFIX) or not all(map(context.caller.administers, places)):
+        raise Forbidden(caller=context.caller.name)
 
 
 def existing_entity(xid: str, world: World, context: Context) -> Entity:

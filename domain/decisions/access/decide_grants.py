@@ -39,7 +39,7 @@ def _create(command: WriteGrant, world: World, context: Context) -> Decision:
     _check_number(command, world, context)
     event = EntityCreated(
         attributes=dict(command.attributes),
-        private={"grantedby": context.caller},
+        private={"grantedby": context.caller.name},
         **event_members(command.xid, TYPE, 1, world, context),
     )
     return Decision((event,), {}, (event.xid,))
@@ -56,7 +56,7 @@ def _replace(command: WriteGrant, world: World, context: Context) -> Decision:
         _check_number(command, world, context)
     event = EntityUpdated(
         attributes=dict(command.attributes),
-        private={"grantedby": context.caller},
+        private={"grantedby": context.caller.name},
         changed=changed,
         born=entity.born,
         **event_members(entity.xid, TYPE, entity.epoch + 1, world, context),
@@ -91,7 +91,7 @@ def _check_number(command: WriteGrant, world: World, context: Context) -> None:
     same = next((entity for entity in lasting if _role_and_place(entity.attributes) == wanted), None)
     if same is not None:
         raise InvalidGrant.at_pointer("exists", "/at", f"the grant {same.id} gives this role there; change that one")
-    if sum(entity.private["grantedby"] == context.caller for entity in others) >= MAX_PLACES:
+    if sum(entity.private["grantedby"] == context.caller.name for entity in others) >= MAX_PLACES:
         raise InvalidGrant.at_pointer("many", "/subject", f"you have given it {MAX_PLACES} grants already")
 
 

@@ -40,12 +40,12 @@ def _create(command: CreateKey, world: World, context: Context) -> EntityCreated
     if any(key.name == name and context.now < key.expires for key in _live_keys(world)):
         raise InvalidKey.at_pointer("exists", "/name", f'a key with the name "{name}" exists already')
     _check_administers_name(name, world, context)
-    if not context.administers(xids.REGISTRY) and _owns_subscriptions(name, world):
+    if not context.caller.administers(xids.REGISTRY) and _owns_subscriptions(name, world):
         raise _forbidden_name(name, context)
     attributes = {**command.attributes, "expires": time_text(expires), "createdat": time_text(context.now)}
     return EntityCreated(
         attributes=attributes,
-        private={"hash": command.hash, "createdby": context.caller},
+        private={"hash": command.hash, "createdby": context.caller.name},
         **event_members(command.xid, TYPE, 1, world, context),
     )
 
@@ -62,7 +62,7 @@ def _check_administers_name(name: str, world: World, context: Context) -> None:
     subject = CALLER_SUBJECT + KEY_PREFIX + name
     grants = map(Grant.from_entity, world.entities_outside_tree(GRANTS))
     places = [grant.at for grant in grants if grant.subject == subject and grant.holds_at(context.now)]
-    if not all(map(context.administers, places)):
+    if not all(map(context.caller.administers, places)):
         raise _forbidden_name(name, context)
 
 
@@ -73,7 +73,7 @@ def _owns_subscriptions(name: str, world: World) -> bool:
 
 def _forbidden_name(name: str, context: Context) -> Forbidden:
     detail = f'the name "{name}" may have rights that you do not administer; choose another one'
-    return Forbidden(caller=context.caller, detail=detail)
+    return Forbidden(caller=context.caller.name, detail=detail)
 
 
 def _expiry(given: Any, now: datetime) -> datetime:

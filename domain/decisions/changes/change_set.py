@@ -282,7 +282,7 @@ class ChangeSet:
             if entity is not None and entity.xid != xid:
                 raise _case_conflict(xid, entity.xid)
             draft = self.groups[xids.stream(xid)] = GroupDraft(
-                xid, level, previous_level, entity, self.now, self.context.link
+                xid, level, previous_level, entity, self.now, self.context.caller.link
             )
         return _check_case(draft, xid)
 
@@ -293,7 +293,7 @@ class ChangeSet:
             raise _case_conflict(xid, entity.xid)
         previous_group = self.world.model.groups.get(group.plural)
         previous_type = previous_group.resources.get(type.plural) if previous_group else None
-        return ResourceDraft(xid, type, previous_type or type, entity, self.now, self.context.link)
+        return ResourceDraft(xid, type, previous_type or type, entity, self.now, self.context.caller.link)
 
     def _group_levels(self, xid: str) -> tuple[Level, Level]:
         """The level of the registry or of a Group, after and before this change."""

@@ -34,22 +34,22 @@ def new_importer(facade: LegacyWrite, context: Context) -> str | None:
         return None
     if normalize_uri(facade.authority).rstrip("/") == normalize_uri(facade.base).rstrip("/"):
         return None
-    return None if context.link or context.caller == ANONYMOUS.name else context.caller
+    return None if context.caller.link or context.caller.name == ANONYMOUS.name else context.caller.name
 
 
 def remove_importers(changes: ChangeSet) -> None:
     """Removes the importers of definitions that an administrator writes."""
     context = changes.context
-    if context.link or context.role is not Role.ADMIN:
+    if context.caller.link or context.role is not Role.ADMIN:
         return
     for resource in changes.resources.values():
-        if resource.facade.get(IMPORTER, context.caller) != context.caller and _is_written(resource):
+        if resource.facade.get(IMPORTER, context.caller.name) != context.caller.name and _is_written(resource):
             resource.facade = without_members(resource.facade, IMPORTER)
 
 
 def check_imports(events: Sequence[EntityEvent], world: World, context: Context) -> None:
     """Raises: Readonly for a write to a definition that another caller imported."""
-    if context.link or context.role is Role.ADMIN:
+    if context.caller.link or context.role is Role.ADMIN:
         return
     checked_xid = ""
     for event in reversed(events):  # the written entity follows its ancestors
@@ -61,7 +61,7 @@ def check_imports(events: Sequence[EntityEvent], world: World, context: Context)
             continue
         resource, checked_xid = world.get(xid), xid
         facade = resource.private.get(FACADE, {}) if resource is not None else {}
-        if facade.get(IMPORTER, context.caller) != context.caller:
+        if facade.get(IMPORTER, context.caller.name) != context.caller.name:
             raise _readonly_problem(xid, facade[IMPORTER], facade.get("authority", ""))
 
 

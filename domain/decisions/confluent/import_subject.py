@@ -142,7 +142,7 @@ def content_checks(registry: SchemaRegistry, command: ImportSubject, can_read: C
 
 def _contents(changes: ChangeSet, registry: SchemaRegistry, command: ImportSubject) -> list[_Missing]:
     """The contents of all versions, by number, parsed in one go. Raises: SchemaRegistryError; ChecksRequired."""
-    checks = content_checks(registry, command, changes.context.can_read)
+    checks = content_checks(registry, command, changes.context.caller.can_read)
     documents = {one.check.schema.sha256: one.text for one in checks}
     results = changes.world.check_results(frozenset(one.check for one in checks), documents)
     contents = []

@@ -127,7 +127,7 @@ class _Registration:
             raise invalid_schema("Empty schema")
         if self._mode != IMPORT:
             self._registry.references(self._group).numbered(
-                self._schema.references, self._changes.context.can_read, only_live=True
+                self._schema.references, self._changes.context.caller.can_read, only_live=True
             )
 
     def check_compatibility(self) -> None:
@@ -215,7 +215,7 @@ class _Registration:
         sha256 = digest(schema.text.encode())
         assert sha256 is not None, "the text is not empty"
         references = self._registry.references(self._group)
-        can_read = self._changes.context.can_read
+        can_read = self._changes.context.caller.can_read
         numbered = self._ordered(references.numbered(schema.references, can_read, only_live=False))
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
         extras = replace(schema, references=numbered).extras

@@ -63,7 +63,7 @@ MAX_IMPORTED_ID: Final = 2**30
 
 def check_imported_id(changes: ChangeSet, id: int) -> None:
     """Checks that a caller may import a schema with an id (CSR-409). Raises: SchemaRegistryError."""
-    if id > MAX_IMPORTED_ID and not changes.context.administers(xids.REGISTRY):
+    if id > MAX_IMPORTED_ID and not changes.context.caller.administers(xids.REGISTRY):
         raise not_permitted(f"Only an administrator of the whole registry may import ids above {MAX_IMPORTED_ID}.")
 
 

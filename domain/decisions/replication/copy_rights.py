@@ -32,15 +32,19 @@ def check_copies(events: Sequence[EntityEvent], world: World, context: Context) 
 
     Raises: Readonly for a copy of another link, NotReceiving if the writing link has ended.
     """
-    if context.link and not any(
-        link.id == context.link and link.is_enabled and not link.is_promoted for link in world.links
+    if context.caller.link and not any(
+        link.id == context.caller.link and link.is_enabled and not link.is_promoted for link in world.links
     ):
-        raise NotReceiving(f"{COLLECTION}/{context.link}")
-    links = [link for link in world.links if link.is_inbound and not link.is_promoted and link.id != context.link]
+        raise NotReceiving(f"{COLLECTION}/{context.caller.link}")
+    links = [
+        link for link in world.links if link.is_inbound and not link.is_promoted and link.id != context.caller.link
+    ]
     if links:
         for event in reversed(events):  # the written entity follows its ancestors
             for link in links:
-                if _is_owner(link, event, world) or (not context.link and _has_other_definitions(link, event, world)):
+                if _is_owner(link, event, world) or (
+                    not context.caller.link and _has_other_definitions(link, event, world)
+                ):
                     raise readonly_copy(link, _topmost_xid(event, events, link, world))
 
 
@@ -49,7 +53,7 @@ def release_copies(changes: ChangeSet) -> None:
 
     `check_copies` refuses such writes as long as the link of a copy delivers it.
     """
-    if changes.context.link:
+    if changes.context.caller.link:
         return
     for group in changes.groups.values():
         if group.link and group.is_written and _differ(group.before or {}, group.attributes, _server_set_names(group)):

@@ -22,7 +22,7 @@ _FIXED_MEMBERS: Final = ("url", "dialect", "mode", "remote")
 def decide_link(command: LinkCommand, world: World, context: Context) -> Decision:
     """The event of a command, if it changes anything. Raises: NotFound, InvalidLink, Forbidden."""
     if context.role is not Role.ADMIN:
-        raise Forbidden(caller=context.caller)
+        raise Forbidden(caller=context.caller.name)
     match command:
         case WriteLink(is_new=True):
             return _create_link(command, world, context)

@@ -142,7 +142,7 @@ def _check_versions(changes: ChangeSet, resource: ResourceDraft, constraints_by_
 
 
 def _constraint_owner(changes: ChangeSet, source: str) -> str | None:
-    if not changes.context.can_read(source):
+    if not changes.context.caller.can_read(source):
         return None
     return f'"{source}" shows it in "{group_of_resource(source)}", whose constraint it is'
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from annals.domain.access.roles import can_read_everything
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
 from annals.domain.decisions.checks.document_checks import FormatCheck
-from annals.domain.decisions.world import can_read_everything
 from annals.domain.errors.problems import InvalidAttribute, Problem, RequiredAttributeMissing
 from annals.domain.messaging.findings import (
     L2,
@@ -57,7 +57,10 @@ def check_domain_rules(changes: ChangeSet) -> int:
     if not entity_checks:
         return 0
     changes.world.prefetch({xid for entity_check in entity_checks for xid in referenced_xids(entity_check.attributes)})
-    all_entities, readable_entities = ChangedEntities(changes), ChangedEntities(changes, changes.context.can_read)
+    all_entities, readable_entities = (
+        ChangedEntities(changes),
+        ChangedEntities(changes, changes.context.caller.can_read),
+    )
     check, chains = _schema_check(changes, entity_checks), BaseChains()
     findings = [
         finding
@@ -103,19 +106,19 @@ class _EntityCheck:
 class ChangedEntities:
     """Entities as they will be after a change: an `EntityLookup`.
 
-    may_read: whether the caller may see an entity. An entity that the caller may not see is reported as missing, so
+    can_read: whether the caller may see an entity. An entity that the caller may not see is reported as missing, so
     that its existence stays hidden.
     """
 
-    def __init__(self, changes: ChangeSet, may_read: Callable[[str], bool] = can_read_everything) -> None:
+    def __init__(self, changes: ChangeSet, can_read: Callable[[str], bool] = can_read_everything) -> None:
         self._changes = changes
-        self._may_read = may_read
+        self._can_read = can_read
         self._collections: dict[str, set[str]] | None = None
         self._members: dict[str, Collection[str]] = {}
 
     def get(self, xid: str) -> Mapping[str, Any] | None:
         """See EntityLookup."""
-        if not self._may_read(xid):
+        if not self._can_read(xid):
             return None
         segments = xids.segments(xid)
         if len(segments) == 2:
@@ -136,7 +139,7 @@ class ChangedEntities:
 
     def members(self, collection: str) -> Collection[str]:
         """See EntityLookup. Cost: O(members) on the first call."""
-        if not self._may_read(collection):
+        if not self._can_read(collection):
             return ()
         if collection not in self._members:
             stored_xids = {entity.xid for entity in self._changes.world.members(collection)}
@@ -225,7 +228,7 @@ def _checks_of_resource(changes: ChangeSet, resource: ResourceDraft, lookup: Cha
         for entity_check in _membership_checks(changes.world.xref_sources(resource.xid), lookup):
             yield (
                 entity_check
-                if changes.context.can_read(entity_check.xid)
+                if changes.context.caller.can_read(entity_check.xid)
                 else replace(entity_check, reported_xid=resource.xid)
             )
 

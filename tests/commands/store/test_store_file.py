@@ -17,6 +17,7 @@ from annals.commands.store.database.engine import open_engine, require_same_file
 from annals.commands.store.database.outages import describe_outage
 from annals.commands.store.database.store_file import StoreFile, StoreFileChanged
 from annals.commands.store.log import Store
+from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import CreateRegistry
 from annals.domain.decisions.decide import decide
 from annals.domain.model.builtin import default_source
@@ -47,7 +48,7 @@ def filled(file: Path) -> Store:
 def write(store: Store) -> None:
     with store.writing() as transaction:
         command = CreateRegistry("reg", default_source())
-        context = transaction.context("tester")
+        context = transaction.context(Caller("tester", Role.WRITER))
         transaction.append(decide(command, transaction.world, context), context, command)
 
 

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceModel, Restore, WriteMethod, WriteTree
 from annals.domain.decisions.decide import decide
-from annals.domain.decisions.world import Context, can_read_everything
+from annals.domain.decisions.world import Context
 from annals.domain.errors.problems import ConstraintFailure, Problem
 from tests.support.examples import examples
 from tests.support.registries.memory import START, MemoryRegistry
@@ -276,9 +277,12 @@ def test_the_error_detail_names_only_readable_groups() -> None:
     # ENT-138: the error is about the target, so its detail names the Group of the pointer, if the caller may read it
     made, _ = registry_after(CONSTRAINED)
     group_detail = f'"{P2}" shows it in "/boxes/b2", whose constraint it is'
-    for reads, detail in ((can_read_everything, group_detail), (lambda xid: xid.startswith("/boxes/b1"), None)):
+    for caller, detail in (
+        (Caller("all", Role.WRITER), group_detail),
+        (Caller("target", groups={"/boxes/b1": Role.WRITER}), None),
+    ):
         with pytest.raises(ConstraintFailure) as failure:
-            decide(put(PEN, {"ink": "blue"}), made.world, Context(START, "c", can_read=reads))
+            decide(put(PEN, {"ink": "blue"}), made.world, Context(START, "c", caller))
         assert failure.value.detail == detail
 
 

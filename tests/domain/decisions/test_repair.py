@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from annals.domain.access.roles import Role
+from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.commands import ControlLink, LinkCommand, Repair, WriteLink
 from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, Decision
@@ -62,7 +62,7 @@ def command(here: MemoryRegistry, there: MemoryRegistry) -> Repair:
 
 
 def apply_repair(here: MemoryRegistry, repair: Repair) -> Decision:
-    found = decide(repair, here.world, context(here, role=Role.ADMIN, link="l"))
+    found = decide(repair, here.world, context(here, caller=Caller("l", link="l"), role=Role.ADMIN))
     here.world.extend(found.events, found.documents)
     return found
 

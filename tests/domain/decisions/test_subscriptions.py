@@ -40,7 +40,7 @@ class Log:
         self.position = 0
 
     def do(self, command: SubscriptionCommand, caller: str = "ann", role: Role = Role.WRITER) -> Decision:
-        context = Context(NOW, f"c{self.position}", caller, role, position=self.position)
+        context = Context(NOW, f"c{self.position}", Caller(caller, role), role, position=self.position)
         decision = decide(command, self.world, context)
         self.world.extend(decision.events, secrets=decision.secrets)
         self.position += len(decision.events)

@@ -35,5 +35,6 @@ def test_changed_types(source: dict[str, Any], types: set[str]) -> None:
 
 def test_how_a_definition_gets_there_does_not_matter() -> None:
     # MOD-75: an included definition equals a local one
-    include = {"dirs.json": DIRS}.__getitem__
-    assert changed_types(BASE, compile_model({"groups": {"dirs": {"$include": "dirs.json"}}}, include)) == set()
+    local, included = DIRS | {"singular": "box"}, {"$include": "#/groups/dirs", "singular": "box"}
+    models = [compile_model({"groups": {"dirs": DIRS, "boxes": boxes}}) for boxes in (local, included)]
+    assert changed_types(*models) == set()

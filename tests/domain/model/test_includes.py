@@ -80,21 +80,24 @@ def test_the_loose_form_of_a_fragment_is_for_files_only() -> None:
     # CM-05: one published file contains `#groups`; the model of a client has to use `#/groups`
     include = library(a={"groups": {"dirs": {"singular": "dir"}}})
     source = {"groups": {"$include": "a.json#groups"}}
-    assert list(compile_model(source, include, is_lenient=True).groups) == ["dirs"]
+    assert list(compile_model(expand_includes(source, include, is_lenient=True)).groups) == ["dirs"]
     with pytest.raises(ModelError, match="JSON Pointer"):
-        compile_model(source, include)
+        expand_includes(source, include)
 
 
 def test_the_schema_of_an_included_document_stays_behind() -> None:
     # MOD-8: published models start with `$schema`
     include = library(a={"$schema": "http://x.y/z", "singular": "dir"})
-    assert list(compile_model({"groups": {"dirs": {"$include": "a.json"}}}, include).groups) == ["dirs"]
+    assert list(compile_model(expand_includes({"groups": {"dirs": {"$include": "a.json"}}}, include)).groups) == [
+        "dirs"
+    ]
 
 
 @pytest.mark.parametrize(("folder", "loose"), FOLDERS, ids=lambda each: getattr(each, "name", ""))
 def test_models_in_files_load_unchanged(folder: Path, loose: bool) -> None:
     # MOD-8, CM-04, CM-05: references are relative to the folder of the file
-    assert compile_model(read(folder / "model.json"), read_from_folder(folder), is_lenient=loose).groups
+    source = expand_includes(read(folder / "model.json"), read_from_folder(folder), is_lenient=loose)
+    assert compile_model(source).groups
 
 
 def test_the_arrays_of_a_model_have_so_many_elements_at_most() -> None:

@@ -16,6 +16,7 @@ from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper, UnknownTopic
+from annals.domain.access.roles import Caller, Role
 from annals.domain.decisions.world import Decision
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityRefreshed, EntityUpdated
@@ -237,7 +238,7 @@ def test_changes_by_the_server_have_events(store_url: str) -> None:
 def record(store: Store, events: list[EntityEvent]) -> None:
     """Records an interaction of the server itself."""
     with store.writing() as tx:
-        context = tx.context("annals")
+        context = tx.context(Caller("annals", Role.WRITER))
         own = {"xregcorrelationid": context.xregcorrelationid, "time": context.now}
         tx.append(Decision(tuple(each.model_copy(update=own) for each in events), {}), context, COMMAND)
 

@@ -112,7 +112,7 @@ def write(world: MemoryWorld, body: Mapping[str, Any], new: bool, position: int)
         found.secret_binding,
         start,
     )
-    decision = decide(command, world, Context(NOW, f"c{position}", "ann", Role.WRITER, position=position))
+    decision = decide(command, world, Context(NOW, f"c{position}", Caller("ann", Role.WRITER), position=position))
     world.extend(decision.events, secrets=decision.secrets)
     return len(decision.events)
 
