@@ -14,11 +14,13 @@ from annals.api.http.asof import url_without_asof
 from annals.api.http.json_bodies import json_response, parse_required_json
 from annals.api.http.limits import read_body
 from annals.api.http.methods import Handler
+from annals.api.http.problem_response import root_link
 from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Headers, Response
 from annals.api.registry.open_registry import Registry
 from annals.api.xregistry.dryrun import dry_run
+from annals.commands.pending_command import BuildAnswer
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import AccessCommand
@@ -99,14 +101,25 @@ def answer_json(request: Request, code: int, body: Any, headers: Headers) -> Res
     return json_response(request, code, body, [_NO_STORE, *headers])
 
 
-async def submit(context: AccessContext, request: Request, command: AccessCommand) -> Recorded | Response:
+async def submit(
+    context: AccessContext, request: Request, command: AccessCommand, build_answer: BuildAnswer | None = None
+) -> Recorded | Response:
     """What was recorded; for a dry run the response with the events. Raises: what the command raises."""
     if DRYRUN in query_params(request, (DRYRUN,)):
         return await dry_run(request, context.registry.command_bus, command, None, is_unrestricted=True)
-    recorded: Recorded = await asyncio.wrap_future(context.registry.command_bus.submit(command, request.caller))
+    future = context.registry.command_bus.submit(command, request.caller, build_answer)
+    recorded: Recorded = await asyncio.wrap_future(future)
     context.stored.invalidate()
     note_position(recorded.position)
     return recorded
+
+
+async def answer_deletion(context: AccessContext, request: Request, command: AccessCommand) -> Response:
+    """The answer to a request that ends a key or a grant. Raises: what the command raises."""
+    recorded = await submit(context, request, command)
+    if isinstance(recorded, Response):
+        return recorded
+    return Response(204, [root_link(request.base), *recorded_headers(request, recorded)])
 
 
 def recorded_headers(request: Request, recorded: Recorded, created_xid: str | None = None) -> Headers:

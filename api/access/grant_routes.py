@@ -13,6 +13,7 @@ from annals.api.access.collections import (
     ASOF,
     AccessContext,
     answer_by_method,
+    answer_deletion,
     answer_json,
     find_entity,
     listed_entities,
@@ -23,10 +24,10 @@ from annals.api.access.collections import (
 )
 from annals.api.http.id_pages import PAGE_PARAMS, parse_id_page
 from annals.api.http.methods import Handler
-from annals.api.http.problem_response import root_link
 from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
+from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.access.access_documents import GRANT_MEMBERS, parse_grant_document
 from annals.domain.access.grants import COLLECTION
 from annals.domain.access.keys import new_id
@@ -34,6 +35,7 @@ from annals.domain.decisions.access.administration import places_of_grant
 from annals.domain.decisions.commands import DeleteGrant, WriteGrant
 from annals.domain.errors.http_errors import InvalidGrant
 from annals.domain.registry.entities import Entity
+from annals.domain.registry.events import EntityCreated
 from annals.domain.replication.link_document import ID
 
 GRANTS: Final = "grants"
@@ -83,35 +85,36 @@ class GrantRoutes:
     async def _create(self, request: Request, receive: Receive) -> Response:
         body = await read_document(request, receive)
         id = body.get("id", new_id(secrets.choice)) if isinstance(body, dict) else ""
-        return await self._write(request, id, body, is_new=True)
+        return await self._write(request, id, body, must_be_new=True)
 
     async def _put(self, request: Request, receive: Receive) -> Response:
         id = request.segments[2]
         body = await read_document(request, receive)
         if isinstance(body, dict) and body.get("id") not in (None, id):
             raise InvalidGrant.at_pointer("idmismatch", "/id", "the path has another id")
-        return await self._write(request, id, body, is_new=await self._stored(id) is None)
+        return await self._write(request, id, body, must_be_new=False)
 
-    async def _write(self, request: Request, id: Any, body: Any, *, is_new: bool) -> Response:
+    async def _write(self, request: Request, id: Any, body: Any, *, must_be_new: bool) -> Response:
         attributes = parse_grant_document(body)
         if not isinstance(id, str) or not ID.match(id):
             raise InvalidGrant.at_pointer("value", "/id", "letters, digits, . _ ~ and - are needed, at most 64")
-        recorded = await submit(self._context, request, WriteGrant(f"{COLLECTION}/{id}", is_new, attributes))
+        command = WriteGrant(f"{COLLECTION}/{id}", must_be_new, attributes)
+        recorded = await submit(self._context, request, command, _written_document)
         if isinstance(recorded, Response):
             return recorded
-        entity = await self._stored(id)
-        headers = recorded_headers(request, recorded, f"{COLLECTION}/{id}" if is_new else None)
-        return answer_json(request, 201 if is_new else 200, grant_document(entity) if entity else {}, headers)
-
-    async def _stored(self, id: str) -> Entity | None:
-        readers = self._context.registry.readers
-        return await asyncio.to_thread(lambda: readers.latest_view().outside_tree(COLLECTION).get(id))
+        is_new = any(isinstance(event, EntityCreated) for _, event in recorded.events)
+        headers = recorded_headers(request, recorded, command.xid if is_new else None)
+        return answer_json(request, 201 if is_new else 200, recorded.answer, headers)
 
     async def _delete(self, request: Request, receive: Receive) -> Response:
-        recorded = await submit(self._context, request, DeleteGrant(f"{COLLECTION}/{request.segments[2]}"))
-        if isinstance(recorded, Response):
-            return recorded
-        return Response(204, [root_link(request.base), *recorded_headers(request, recorded)])
+        return await answer_deletion(self._context, request, DeleteGrant(f"{COLLECTION}/{request.segments[2]}"))
+
+
+def _written_document(transaction: WriteTransaction, recorded: Recorded) -> dict[str, Any]:
+    """The grant as a command has left it."""
+    entity = transaction.world.get(recorded.processed[0])
+    assert entity is not None
+    return grant_document(entity)
 
 
 def grant_document(entity: Entity) -> dict[str, Any]:

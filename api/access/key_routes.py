@@ -14,6 +14,7 @@ from annals.api.access.collections import (
     ASOF,
     AccessContext,
     answer_by_method,
+    answer_deletion,
     answer_json,
     find_entity,
     listed_entities,
@@ -24,7 +25,6 @@ from annals.api.access.collections import (
 )
 from annals.api.http.id_pages import PAGE_PARAMS, parse_id_page
 from annals.api.http.methods import Handler
-from annals.api.http.problem_response import root_link
 from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
@@ -104,10 +104,7 @@ class KeyRoutes:
         return answer_json(request, code, {**key_document(entity, None), "key": key.text}, headers)
 
     async def _revoke(self, request: Request, receive: Receive) -> Response:
-        recorded = await submit(self._context, request, RevokeKey(f"{COLLECTION}/{request.segments[2]}"))
-        if isinstance(recorded, Response):
-            return recorded
-        return Response(204, [root_link(request.base), *recorded_headers(request, recorded)])
+        return await answer_deletion(self._context, request, RevokeKey(f"{COLLECTION}/{request.segments[2]}"))
 
     def _uses(self, ids: list[str]) -> dict[str, KeyUse]:
         return self._key_uses.read(ids) if self._key_uses is not None else {}

@@ -110,8 +110,10 @@ class _ChunkQueue:
                 if self.is_stopped:
                     return
         finally:
-            items.close()
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, _END_OF_ITEMS)
+            try:
+                items.close()
+            finally:  # without the end, the response would wait for ever
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, _END_OF_ITEMS)
 
     async def get(self) -> Any:
         item = await self._queue.get()

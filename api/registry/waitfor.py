@@ -45,6 +45,11 @@ class _Wait(NamedTuple):
 FollowerPosition = Callable[[View], int]
 
 
+def asks_to_wait(request: Request) -> bool:
+    """Whether a request has the parameter `waitfor`, however that is encoded."""
+    return (WAITFOR.encode() in request.query or b"%" in request.query) and WAITFOR in all_query_params(request)
+
+
 class PositionWaits:
     """Lets reads wait. log_head_watcher: knows when the log grows. max_seconds: of one wait.
 
@@ -71,23 +76,19 @@ class PositionWaits:
         Costs nothing if an earlier wait has seen the position, otherwise one look-up as long as there is no need to
         wait. Raises: BadRequest, PositionNotReached, ClientDisconnect.
         """
-        if WAITFOR.encode() not in request.query and b"%" not in request.query:
+        if not asks_to_wait(request):
             return request
         wait = self._parse(request)
-        if wait is None:
-            return request
         follower = self._followers.get(request.segments)
         has_reached = partial(self._has_followed, follower) if follower else self._has_reached
         if not await has_reached(wait.position):
             await self._wait(wait, receive, has_reached)
         return replace(request, query=_other_parameters(request))
 
-    def _parse(self, request: Request) -> _Wait | None:
-        """The wait that a request asks for; None if it has no `waitfor`. Raises: BadRequest."""
+    def _parse(self, request: Request) -> _Wait:
+        """The wait that a request asks for. Raises: BadRequest."""
         parameters = all_query_params(request)
-        position = single_value(parameters, WAITFOR)
-        if position is None:
-            return None
+        position = single_value(parameters, WAITFOR) or ""
         if request.method not in _WAITING_METHODS:
             raise invalid_param(WAITFOR, "only GET and HEAD can wait; a write always sees the latest state")
         if not _POSITION.match(position) or int(position) > MAX_POSITION:

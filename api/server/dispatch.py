@@ -40,7 +40,7 @@ from annals.api.http.request import Request, build_request, request_host
 from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_short_body, send_response
 from annals.api.http.session_cookie import clear_session_cookie
 from annals.api.ops.metrics import ServerMetrics
-from annals.api.registry.waitfor import WAITFOR
+from annals.api.registry.waitfor import asks_to_wait
 from annals.api.ui.home_redirect import HomeRedirect
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database.outages import describe_outage
@@ -222,7 +222,7 @@ class Dispatcher:
             return self._problem_response(problems.ServerBusy(detail=_STOPPING_MESSAGE), request)
         except MissingDocument as error:
             self._config.access_log.add_failure(request, error)
-            return problem_response(problems.DataRetrievalError(request.path), request)
+            return self._problem_response(problems.DataRetrievalError(request.path), request)
         except Exception as error:
             outage = describe_outage(error)
             if not self._damage.note(error):
@@ -277,8 +277,10 @@ class Dispatcher:
 
     async def _may_wait(self, request: Request, mount: Mount) -> bool:
         """Whether a request may wait for a position: a probe waits for nothing, and nobody without a role does."""
-        if not mount.allows_anonymous or mount.accepts_any_host or WAITFOR.encode() not in request.query:
-            return not mount.accepts_any_host
+        if mount.accepts_any_host or not asks_to_wait(request):
+            return False
+        if not mount.allows_anonymous:
+            return True
         try:
             identity = await self._config.authenticator.identify(request, is_token_too=True)
         except Problem:

@@ -226,12 +226,14 @@ def _compat_mounts(parts: SurfaceParts) -> dict[str, Mount]:
     confluent_settings = ConfluentSettings(
         settings.confluent_group, settings.confluent_compatibility, max_body, settings.max_body
     )
+    confluent_routes = ConfluentRoutes(registry, parts.callers.authenticator, confluent_settings)
     return {
         CONFLUENT: Mount(
-            ConfluentRoutes(registry, parts.callers.authenticator, confluent_settings),
+            confluent_routes,
             allows_anonymous=True,
             accepts_documents=True,
             checks_paths=True,
+            show_problem=confluent_routes.show_problem,
         ),
         COMPAT: Mount(CompatRoutes(registry, max_body, settings.inbound), accepts_documents=True),
     }

@@ -214,10 +214,10 @@ class RevokeKey:
 
 @dataclass(frozen=True, slots=True)
 class WriteGrant:
-    """Create the grant at `xid`, or replace the existing one. attributes: checked."""
+    """Create the grant at `xid`, or replace the existing one. attributes: checked. must_be_new: nothing is replaced."""
 
     xid: str
-    is_new: bool
+    must_be_new: bool
     attributes: Mapping[str, Json]
 
 

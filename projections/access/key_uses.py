@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -37,12 +37,13 @@ class KeyUse(NamedTuple):
 
 
 class KeyUses:
-    """Notes uses in memory, and writes them now and then. All but `note` block; any thread may call them."""
+    """Notes uses in memory, and writes them now and then. All but `note` block; any thread may call each."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._store = StateDatabase(url)
-        self._lock = Lock()
+        self._store_lock = Lock()
+        self._noted_lock = Lock()  # held for moments only, because the event loop takes it
         self._noted: dict[str, KeyUse] = {}
         self._written: dict[str, float] = {}
 
@@ -52,19 +53,30 @@ class KeyUses:
 
     def note(self, id: str, address: str) -> None:
         """Remembers the newest use of a key."""
-        self._noted[id] = KeyUse(int(time.time()), address)
+        with self._noted_lock:
+            self._noted[id] = KeyUse(int(time.time()), address)
 
     def write(self, now: float) -> None:
         """Writes uses of keys that were not written within the last minute. Raises: one of `driver_errors()`."""
-        due = [id for id in self._noted if now - self._written.get(id, 0.0) >= WRITE_SECONDS]
-        if not due:
+        with self._store_lock:
+            noted = self._all_noted()
+            due = {id: use for id, use in noted.items() if now - self._written.get(id, 0.0) >= WRITE_SECONDS}
+            self._write(due)
+            self._written |= dict.fromkeys(due, now)
+
+    def _all_noted(self) -> dict[str, KeyUse]:
+        with self._noted_lock:
+            return dict(self._noted)
+
+    def _write(self, uses: Mapping[str, KeyUse]) -> None:
+        """Writes uses. A later use of the same key, which was noted meanwhile, stays noted."""
+        if not uses:
             return
-        rows = [(id, *self._noted[id]) for id in due]
-        with self._lock, self._store.writing() as db:
-            db.upsert(_TABLE, rows)
-        for id in due:
-            self._written[id] = now
-            del self._noted[id]
+        with self._store.writing() as db:
+            db.upsert(_TABLE, [(id, *use) for id, use in uses.items()])
+        with self._noted_lock:
+            for id in [id for id, use in uses.items() if self._noted[id] is use]:
+                del self._noted[id]
 
     async def write_due(self) -> None:
         """Writes what is due, in a thread. An error is logged, and what could not be written is tried again."""
@@ -75,12 +87,17 @@ class KeyUses:
 
     def read(self, ids: Collection[str]) -> dict[str, KeyUse]:
         """The last uses of some keys, by id. Raises: one of `driver_errors()`."""
-        with self._lock, self._store.reading() as db:
+        with self._store_lock, self._store.reading() as db:
             rows = db.all(f"SELECT id, time, address FROM key_use WHERE {db.in_list('id')}", [db.list_parameter(ids)])
+            noted = self._all_noted()
         stored = {id: KeyUse(time, address) for id, time, address in rows}
-        return stored | {id: use for id, use in self._noted.items() if id in ids}
+        return stored | {id: use for id, use in noted.items() if id in ids}
 
     def close(self) -> None:
-        """Closes the connection."""
-        with self._lock:
+        """Writes the rest if it can, and closes the connection."""
+        with self._store_lock:
+            try:
+                self._write(self._all_noted())
+            except driver_errors() as error:
+                _LOG.warning("the last uses of API keys could not be stored: %s", error)
             self._store.close()

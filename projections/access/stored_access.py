@@ -47,6 +47,7 @@ class StoredAccess:
         self._readers: ViewPool | None = None
         self._entries = AccessEntries()
         self._read_at = 0.0
+        self._changes = 0  # that this process has made
         self._lock = asyncio.Lock()
         # Of its own, because each request waits for it; all other threads may wait for the database.
         self._thread = ThreadPoolExecutor(1, "annals-access")
@@ -58,6 +59,7 @@ class StoredAccess:
 
     def invalidate(self) -> None:
         """Makes the next request read the log, because this process has changed an entry."""
+        self._changes += 1
         self._read_at = 0.0
 
     @property
@@ -76,9 +78,10 @@ class StoredAccess:
     def refresh(self) -> AccessEntries:
         """The entries, which are read if they are old. Blocks. Raises: one of `driver_errors()`."""
         if self._readers is not None and not self.is_fresh:
-            read_at = self._clock()
+            read_at, changes = self._clock(), self._changes
             self._entries = read_entries(self._readers.reserved_view(), self._entries)
-            self._read_at = read_at
+            if changes == self._changes:  # otherwise it may have been read before the change
+                self._read_at = read_at
         return self._entries
 
 

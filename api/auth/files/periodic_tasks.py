@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from annals.api.auth.files.watched_files import WatchedFiles
 
 T = TypeVar("T")
+_LOG: Final = logging.getLogger("annals")
 #: Seconds between the end of one round and the start of the next.
 INTERVAL: Final = 2.0
 
@@ -27,7 +29,7 @@ class PeriodicTasks:
         return files
 
     def repeat(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Adds a task, which must not fail."""
+        """Adds a task. If it fails, that is logged, and it is repeated all the same."""
         self._tasks.append(task)
 
     async def run(self) -> None:
@@ -39,7 +41,10 @@ class PeriodicTasks:
     async def run_once(self) -> None:
         """Does each task once."""
         for task in self._tasks:
-            await task()
+            try:
+                await task()
+            except Exception:
+                _LOG.exception("a periodic task of the server failed; it is tried again")
 
     def file_errors(self) -> dict[str, bool]:
         """Whether each file is broken, by its path."""

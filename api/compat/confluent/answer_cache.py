@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Final
 
 from annals.api.compat.confluent.responses import REQUEST_ID, request_id
+from annals.api.http.query_params import all_query_params
 from annals.api.http.request import Request
 from annals.api.http.response import CORRELATION_HEADER, Response
 from annals.projections.log.answer_position import note_position
@@ -21,7 +22,7 @@ MAX_ENTRY: Final = 64 << 10
 MAX_ANSWERS: Final = 5_000
 #: Parameters with which an answer depends on more, or is not asked for twice. The text of a format may not be made in
 #: time, and then the text as it is stored is shown.
-_OTHER_PARAMS: Final = (b"asof", b"dryrun", b"format")
+_OTHER_PARAMS: Final = frozenset(("asof", "dryrun", "format"))
 #: Headers on which answers depend.
 _HEADERS: Final = (b"accept", b"content-type", b"confluent-accept-unknown-properties")
 
@@ -42,7 +43,7 @@ class AnswerCache:
         content: of its body. position: of the registry as it was when the request was received, or later.
         Raises: what `compute_answer` raises.
         """
-        if len(content) > MAX_ENTRY or any(name in request.query for name in _OTHER_PARAMS):
+        if len(content) > MAX_ENTRY or not _OTHER_PARAMS.isdisjoint(all_query_params(request)):
             return await compute_answer()
         if position > self._position:
             self._answers, self._position, self._bytes = {}, position, 0

@@ -57,8 +57,8 @@ async def import_subjects(writer: ConfluentWriter, write: ConfluentWrite) -> Res
     """
     prepared = await asyncio.to_thread(lambda: _prepare(write.read()))
     answers = await asyncio.gather(*(_import(writer, write, one) for one in prepared))
-    recorded = [one for answer in answers for one in answer.recorded]
-    if recorded:
+    recorded = [one for answer in answers for one in answer.results]
+    if recorded and not write.params.has("dryrun"):
         note_position(max(one.position for one in recorded))
     ids = [one.xregcorrelationid for one in recorded if one.xregcorrelationid is not None]
     headers: Headers = [(CORRELATION_HEADER, ids[-1].encode())] if ids else []
@@ -91,10 +91,10 @@ class _Import(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """members: of the answer. recorded: by the commands of a subject."""
+    """members: of the answer. results: of the commands of a subject."""
 
     members: Mapping[str, Any]
-    recorded: Sequence[Recorded] = ()
+    results: Sequence[Recorded] = ()
 
 
 def _prepare(read: ConfluentRead) -> list[_Import | SchemaRegistryError]:
@@ -195,8 +195,6 @@ async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import |
     try:
         if isinstance(one, SchemaRegistryError):
             raise one
-        if write.params.has("dryrun"):
-            return _Answer(_outcomes(one, await _send(writer, write, one.command, one.check_results)))
         added = await _send(writer, write, one.command, one.check_results)
         if one.deletion is None:
             return _Answer(_outcomes(one, added), [added])

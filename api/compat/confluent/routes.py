@@ -183,7 +183,7 @@ class ConfluentRoutes:
         self._cache = AnswerCache()
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """See `dispatch.Surface`; every refusal is an answer too."""
+        """See `dispatch.Surface`; every refusal is an answer too. Raises: the errors of the database."""
         try:
             return await self._answer(request, receive)
         except SchemaRegistryError as error:
@@ -194,7 +194,11 @@ class ConfluentRoutes:
             problem = self._authenticator.refusal(problem, request)
             is_unauthorized = problem.status == 401
             challenges = self._authenticator.challenges(request, is_token_too=True) if is_unauthorized else []
-            return error_response(request, problem_error(problem, request.path), [*challenges, *retry_headers(problem)])
+            return self.show_problem(problem, request, challenges)
+
+    def show_problem(self, problem: Problem, request: Request, headers: Headers = ()) -> Response:
+        """The answer to a refused request, also to one that was refused elsewhere."""
+        return error_response(request, problem_error(problem, request.path), [*headers, *retry_headers(problem)])
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(request, is_token_too=True)

@@ -12,6 +12,7 @@ from annals.domain.decisions.access.administration import check_administers, exi
 from annals.domain.decisions.commands import DeleteGrant, WriteGrant
 from annals.domain.decisions.world import Context, Decision, World, changed_members, event_members
 from annals.domain.errors.http_errors import InvalidGrant
+from annals.domain.registry.entities import Entity
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 
 _EXPIRES: Final = "expires"
@@ -22,18 +23,19 @@ _GIVING: Final = frozenset(("subject", "role", "at"))
 def decide_grant(command: WriteGrant | DeleteGrant, world: World, context: Context) -> Decision:
     """The event of a command, if it changes anything. Raises: Forbidden, NotFound, InvalidGrant."""
     match command:
-        case WriteGrant(is_new=True):
-            return _create(command, world, context)
         case WriteGrant():
-            return _replace(command, world, context)
+            existing = world.get(command.xid)
+            if existing is None or command.must_be_new or existing.xid != command.xid:
+                return _create(command, existing, world, context)
+            return _replace(command, existing, world, context)
         case DeleteGrant():
             return _delete(command, world, context)
 
 
-def _create(command: WriteGrant, world: World, context: Context) -> Decision:
+def _create(command: WriteGrant, existing: Entity | None, world: World, context: Context) -> Decision:
     check_administers(context, places_of_grant(command.attributes))
     _check_expiry(command, context)
-    if (existing := world.get(command.xid)) is not None:
+    if existing is not None:
         check_administers(context, places_of_grant(existing.attributes))  # others do not learn that it exists
         raise InvalidGrant.at_pointer("exists", "/id", f"the grant {existing.id} exists already")
     _check_number(command, world, context)
@@ -45,8 +47,7 @@ def _create(command: WriteGrant, world: World, context: Context) -> Decision:
     return Decision((event,), {}, (event.xid,))
 
 
-def _replace(command: WriteGrant, world: World, context: Context) -> Decision:
-    entity = existing_entity(command.xid, world, context)
+def _replace(command: WriteGrant, entity: Entity, world: World, context: Context) -> Decision:
     check_administers(context, (*places_of_grant(entity.attributes), *places_of_grant(command.attributes)))
     changed = changed_members(entity.attributes, command.attributes, ())
     if not changed:

@@ -48,11 +48,11 @@ class Housekeeping:
 
     async def run_once(self) -> None:
         """Does the work that is due, then waits for more."""
+        self._wake.clear()  # before the work, so that a request that comes meanwhile is not forgotten
         await self._apply_requests()
         if time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             await self._thread.run(self._sweep)
-        self._wake.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(_INTERVAL_SECONDS):
                 await self._wake.wait()

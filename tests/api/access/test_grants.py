@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.api.access.conftest import AccessApi, access_api
@@ -156,6 +158,20 @@ def test_a_grant_is_replaced(api: AccessApi) -> None:
     assert api.send("PUT", "/-/grants/g1", {**body, "id": "g2"}).json()["code"] == "idmismatch"
     assert api.send("GET", "/-/grants/g1").json()["role"] == "writer"
     assert api.send("DELETE", "/-/grants/g2").status_code == 404
+
+
+def test_an_answer_shows_its_own_write(api: AccessApi) -> None:
+    # ACC-62: of writes at the same time, each is answered with what it wrote, and one of them creates
+    bodies = [{"subject": "caller:nora", "role": "reader", "at": "/", "note": str(n)} for n in range(8)]
+
+    async def together() -> list[httpx.Response]:
+        headers = {"authorization": "Bearer admin"}
+        return await asyncio.gather(*(api.client.put("/-/grants/g1", json=body, headers=headers) for body in bodies))
+
+    answers = api.runner.run(together())
+    assert sorted(answer.status_code for answer in answers) == [200] * 7 + [201]
+    assert [answer.json()["note"] for answer in answers] == [body["note"] for body in bodies]
+    assert ["location" in answer.headers for answer in answers] == [answer.status_code == 201 for answer in answers]
 
 
 def test_who_may_grant(api: AccessApi) -> None:

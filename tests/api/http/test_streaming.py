@@ -70,6 +70,26 @@ def test_a_pool_that_closes_does_not_wait_for_clients() -> None:
     asyncio.run(stalled_client())
 
 
+def test_a_job_that_fails_when_it_is_stopped() -> None:
+    # the connection of a job may be broken when it is closed; its response must end all the same
+    def job() -> Generator[Any, None, None]:
+        try:
+            yield from range(1000)
+        finally:
+            raise ConnectionError("the connection is gone")
+
+    async def stalled_client() -> None:
+        streams = StreamingPool(threads=1, stall_seconds=0.05)
+        _, rest = await streams.start(job)
+        await asyncio.sleep(0.3)
+        async with asyncio.timeout(5):
+            with pytest.raises(ConnectionError):
+                _ = [item async for item in rest]
+        await asyncio.to_thread(streams.close)
+
+    asyncio.run(stalled_client())
+
+
 @pytest.mark.parametrize("fails_at", [0, 3])
 def test_a_job_that_fails(fails_at: int) -> None:
     # ENT-7: a failure before the head is an error response; after it the response breaks off, so it is not complete

@@ -116,6 +116,7 @@ def test_dry_runs_and_moments_are_not_cached(api: Api) -> None:
     [
         ("POST", "/compatibility/subjects/s/versions/latest?verbose=true", INT),
         ("GET", "/subjects/s/versions/1?format=resolved", None),
+        ("GET", "/subjects/s/versions/1?%66ormat=resolved", None),
     ],
 )
 def test_checks_that_may_fail_for_a_while_run_again(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import closing
 from threading import get_ident
 from time import thread_time
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from annals.api.compat.confluent import routes
 from annals.api.compat.confluent.own_port import canonical_scope
@@ -130,6 +133,42 @@ def test_bodies_may_be_compressed_and_have_a_limit(store_url: str) -> None:
         large = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": "x" * 500})
         assert (large.status_code, large.json()["error_code"]) == (422, 42209)
         assert api.send("POST", f"{BASE}/subjects/s", b"{", content_type=V1).json()["error_code"] == 400
+
+
+def test_every_error_has_the_form_of_this_api(sqlite_url: str) -> None:
+    # CSR-517: serializers read `error_code`, whatever part of the server refuses or fails
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        api.done("POST", f"{BASE}/subjects/s/versions", INT)
+        with closing(sqlite3.connect(make_url(sqlite_url).database or "")) as database, database:
+            database.execute("DELETE FROM document")
+        for path, status in (
+            ("/subjects?waitfor=x", 422),
+            ("/subjects?waitfor=9999&timeout=0", 503),
+            ("/schemas/ids/1", 500),
+        ):
+            answer = api.send("GET", f"{BASE}{path}")
+            assert (answer.status_code, answer.headers["content-type"]) == (status, V1), path
+            assert answer.json().keys() == {"error_code", "message"}, path
+
+
+def test_a_dry_run_of_an_import_foresees_deletions(api: Api) -> None:
+    # CSR-1005, CSR-1011: with `deletes`, what this source wrote and no longer has is deleted; a dry run says so
+    versions = [{"subject": "s", "version": number, "id": number, **schema(number)} for number in (1, 2, 3)]
+    imported = {"source": "x", "subjects": [{"subject": "s", "versions": versions[:2], "live": [1, 2]}]}
+    api.done("POST", f"{BASE}/-/import", imported)
+    later = {"subjects": [{"subject": "s", "versions": versions[1:], "live": [2, 3]}]}
+    for deletes, first in ((False, "kept"), (True, "deleted")):
+        body = {"source": "x", "deletes": deletes, **later}
+        foreseen = api.done("POST", f"{BASE}/-/import?dryrun", body).json()
+        assert foreseen["subjects"][0]["versions"] == {"1": first, "2": "equal", "3": "created"}
+    assert api.done("GET", f"{BASE}/subjects/s/versions").json() == [1, 2]
+    assert api.done("POST", f"{BASE}/-/import", {"source": "x", "deletes": True, **later}).json() == foreseen
+    assert api.done("GET", f"{BASE}/subjects/s/versions").json() == [2, 3]
+
+
+def schema(number: int) -> dict[str, Any]:
+    return {"schema": json.dumps({"type": "fixed", "name": "F", "size": number})}
 
 
 def test_ids_of_requests_and_of_interactions(api: Api) -> None:
