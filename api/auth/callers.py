@@ -6,6 +6,7 @@ auth-param".
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -171,7 +172,11 @@ class Authenticator:
             if identity is not None:
                 authenticator, keyid = identity.authenticator or "", identity.key or ""
                 caller = replace(
-                    identity.caller, authenticator=authenticator, keyid=keyid, claims=tuple(identity.claims)
+                    identity.caller,
+                    authenticator=authenticator,
+                    keyid=keyid,
+                    entry=_digest(identity.entry),
+                    claims=tuple(identity.claims),
                 )
                 return replace(identity, caller=caller)
         raise InvalidCredential(f"no authenticator that is on knows this {credential.scheme} credential", "unknown")
@@ -184,14 +189,18 @@ class Authenticator:
         caller = with_grants(identity.caller, granted)
         return identity if caller is identity.caller else replace(identity, caller=caller)
 
-    def callers_named(self, name: str, authenticator: str = "") -> list[Caller]:
+    def callers_named(self, name: str, authenticator: str = "", entry: str | None = None) -> list[Caller]:
         """The callers with a name that settings or keys list, for rights of callers who send no request now. Blocks.
 
-        authenticator: the only one whose list counts; empty for all.
+        authenticator: the only one whose list counts; empty for all. entry: see `Caller`; None for each.
         """
         verifiers = (verifier for verifier in self._verifiers if authenticator in ("", verifier.name))
         identities = (identity for verifier in verifiers for identity in verifier.listed())
-        return [self.with_current_grants(identity.caller) for identity in identities if identity.caller.name == name]
+        return [
+            self.with_current_grants(identity.caller)
+            for identity in identities
+            if identity.caller.name == name and entry in (None, _digest(identity.entry))
+        ]
 
     def with_current_grants(self, caller: Caller) -> Caller:
         """A caller, with the roles of its credential, and those that grants now add to them. Blocks."""
@@ -243,3 +252,8 @@ class FixedCallerAuthenticator(Authenticator):
 
     def __init__(self, caller: Caller) -> None:
         super().__init__(anonymous=caller)
+
+
+def _digest(entry: str) -> str:
+    """What the log may have of an entry."""
+    return hashlib.sha256(entry.encode()).hexdigest()[:32] if entry else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -56,7 +57,7 @@ class CertificateVerifier:
         found = next((entries[name] for name in certificate.names if name in entries), None)
         if found is None:
             raise InvalidCredential("no entry has the subject or an alternative name of the certificate", "unknown")
-        return Identity(found.caller, found.authenticator, certificate.ends, found.origin)
+        return replace(found, expires=certificate.ends)
 
     def listed(self) -> list[Identity]:
         """See `CredentialVerifier`."""
@@ -113,7 +114,8 @@ def _parse_key(key: str) -> str:
 
 def _parse_entry(key: str, entry: Any) -> Identity:
     members = check_members(entry, f'the entry "{key}"', "name", _MEMBERS)
-    return Identity(parse_caller(members["name"], members), CertificateVerifier.name, origin="ANNALS_TLS_CLIENTS")
+    caller, origin = parse_caller(members["name"], members), "ANNALS_TLS_CLIENTS"
+    return Identity(caller, CertificateVerifier.name, origin=origin, reference=key, entry=key)
 
 
 def _alternative_name(prefix: str, value: str) -> str:

@@ -20,7 +20,8 @@ class Identity:
     authenticator: its name in `ORDER`; None without a credential. expires: of the credential, in seconds since 1970;
     None if it has no end. origin: where the caller is listed, for the console. key: id of the API key, if it was one.
     claims: words of a token that grants can name. reference: identifies the entry of the credential in its list, for as
-    long as the credential stays the same; empty without a list.
+    long as the credential stays the same; empty without a list. entry: the same, also when an API key is rotated; empty
+    for a list that has each name once.
     """
 
     caller: Caller
@@ -30,6 +31,7 @@ class Identity:
     key: str | None = None
     claims: tuple[str, ...] = ()
     reference: str = ""
+    entry: str = ""
 
 
 class CredentialVerifier(Protocol):

@@ -54,4 +54,4 @@ def _has_text(key: ApiKey, text: KeyText) -> bool:
 
 def _identity(key: ApiKey, expires: datetime, hash: str) -> Identity:
     origin = f"the API key {key.id}"
-    return Identity(key.caller, KeyVerifier.name, expires.timestamp(), origin, key.id, reference=hash)
+    return Identity(key.caller, KeyVerifier.name, expires.timestamp(), origin, key.id, reference=hash, entry=key.id)

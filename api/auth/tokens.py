@@ -51,7 +51,7 @@ def parse_fixed_tokens(setting: str) -> FixedTokens:
 def _parse_entry(hash: str, entry: Any) -> Identity:
     members = check_members(entry, "a token", "name", _MEMBERS)
     caller = parse_caller(members["name"], members)
-    return Identity(caller, FixedTokenVerifier.name, origin="ANNALS_TOKENS", reference=hash)
+    return Identity(caller, FixedTokenVerifier.name, origin="ANNALS_TOKENS", reference=hash, entry=hash)
 
 
 def _token_hash(token: str) -> str:

@@ -20,10 +20,10 @@ _Callers = Sequence[Caller]
 class OwnerRights:
     """The port `MayRead` of the deliverer: the rights that the credential which last wrote a subscription has now.
 
-    The settings and the API keys list the rights of most credentials, and so of the sessions that these began. Of a JWT
-    and of a sign-in at a provider, the rights when it wrote are known; if something lists the name of their owner, they
-    end where those of the list do. Grants add to both as they are now. has_issued_tokens: whether callers may have
-    credentials that nothing lists.
+    The settings and the API keys list the rights of most credentials, and so of the sessions that these began. Of a
+    JWT, of a sign-in at a provider, and of a token that another one of its name has replaced, the rights when it wrote
+    are known; if something lists the name of their owner, they end where those of the list do. Grants add to both as
+    they are now. has_issued_tokens: whether callers may have credentials that nothing lists.
     """
 
     def __init__(
@@ -57,11 +57,13 @@ class OwnerRights:
         owner, authenticator = subscription.owner, subscription.authenticator
         if owner == CONSOLE.name:
             return ((CONSOLE,),)
-        if authenticator in LISTING:
-            return (self._authenticator.callers_named(owner, authenticator),)
+        is_listed = authenticator in LISTING
+        if is_listed and (own := self._authenticator.callers_named(owner, authenticator, subscription.entry)):
+            return (own,)
         writer = self._authenticator.with_current_grants(_caller_that_wrote(subscription))
-        listed = self._authenticator.callers_named(owner)
-        return ((writer,), listed) if listed or not self._has_issued_tokens else ((writer,),)
+        listed = self._authenticator.callers_named(owner, authenticator if is_listed else "")
+        is_unlisted = not listed and not is_listed and self._has_issued_tokens
+        return ((writer,),) if is_unlisted else ((writer,), listed)
 
 
 def _caller_that_wrote(subscription: Subscription) -> Caller:

@@ -38,9 +38,9 @@ class Caller:
 
     link: id of the replication link that acts; empty for all other callers. authenticator, keyid: what proved who it
     is, and the id of the API key if it was one; empty for a caller without a credential. began_by: of a session, the
-    authenticator of the credential that began it; else empty. These three give no rights. claims:
-    words of the credential that grants can name. without_grants: the caller with the roles of its credential alone;
-    None if no grant adds to them.
+    authenticator of the credential that began it; else empty. entry: of its credential in the list of the
+    authenticator, hashed; empty without one. These four give no rights. claims: words of the credential that grants can
+    name. without_grants: the caller with the roles of its credential alone; None if no grant adds to them.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Caller:
     authenticator: str = ""
     keyid: str = ""
     began_by: str = ""
+    entry: str = ""
     claims: tuple[str, ...] = ()
     without_grants: Caller | None = None
 

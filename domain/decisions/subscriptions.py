@@ -32,7 +32,7 @@ COLLECTION: Final = "/" + TYPE
 #: The properties that define where a subscription starts; if they change, it starts again (SUB-502).
 _START_MEMBERS: Final = ("startposition", "starttime")
 #: The private members with the rights of the credential that last wrote a subscription.
-_CREDENTIAL_MEMBERS: Final = ("groups", "claims", "authenticator")
+_CREDENTIAL_MEMBERS: Final = ("groups", "claims", "authenticator", "entry")
 
 
 def decide_subscription(command: SubscriptionCommand, world: World, context: Context) -> Decision:
@@ -132,7 +132,12 @@ def _credential_members(command: WriteSubscription, context: Context) -> dict[st
     groups = None if command.groups is None else list(command.groups)
     # A session has the rights of the credential that began it, and ends with it.
     authenticator = context.caller.began_by or context.caller.authenticator
-    members = {"groups": groups, "claims": list(command.claims) or None, "authenticator": authenticator or None}
+    members = {
+        "groups": groups,
+        "claims": list(command.claims) or None,
+        "authenticator": authenticator or None,
+        "entry": context.caller.entry or None,
+    }
     return {name: value for name, value in members.items() if value is not None}
 
 

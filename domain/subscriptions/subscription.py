@@ -26,9 +26,10 @@ class Subscription:
     whether no attempt may start. attributes: the public form, with `filters`, `types`, `source`, `sink`, `protocol`,
     `protocolsettings`, `config`. secrets: names of secret values (`sinkcredential.secret`,
     `protocolsettings.headers.x-api-key`, `sink.query`) with the references of their rows. action: the last control
-    action, such as `{"name": "replay", "from": 1, "to": 9}`. groups, claims, authenticator: of the credential with
-    which the owner last wrote it: the places that it may read without grants, None for the whole registry; the words
-    that grants can name; and what proved it, empty for none or for a subscription of an older release.
+    action, such as `{"name": "replay", "from": 1, "to": 9}`. groups, claims, authenticator, entry: of the credential
+    with which the owner last wrote it: the places that it may read without grants, None for the whole registry; the
+    words that grants can name; what proved it, and its entry in that list, see `Caller`. The last two are empty for
+    none or for a subscription of an older release.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Subscription:
     groups: tuple[str, ...] | None = None
     claims: tuple[str, ...] = ()
     authenticator: str = ""
+    entry: str = ""
 
     @classmethod
     def from_entity(cls, entity: Entity, position: int) -> Subscription:
@@ -63,4 +65,5 @@ class Subscription:
             groups=tuple(private["groups"]) if private.get("groups") is not None else None,
             claims=tuple(private.get("claims", ())),
             authenticator=private.get("authenticator", ""),
+            entry=private.get("entry", ""),
         )

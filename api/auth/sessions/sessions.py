@@ -152,7 +152,7 @@ class Sessions:
             await self._note_use(row.hash, now)
         origin = f"a session that began by {row.authenticator}"
         caller = replace(current.caller, began_by=row.authenticator)
-        return Identity(caller, "session", row.ends, origin, current.key, current.claims)
+        return Identity(caller, "session", row.ends, origin, current.key, current.claims, entry=current.entry)
 
     async def _current_identity(
         self, row: SessionRow, now: int, list_identities: Callable[[str], Sequence[Identity] | None]

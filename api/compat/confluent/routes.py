@@ -196,9 +196,11 @@ class ConfluentRoutes:
             challenges = self._authenticator.challenges(request, is_token_too=True) if is_unauthorized else []
             return self.show_problem(problem, request, challenges)
 
-    def show_problem(self, problem: Problem, request: Request, headers: Headers = ()) -> Response:
+    def show_problem(self, problem: Problem, request: Request, headers: Headers | None = None) -> Response:
         """The answer to a refused request, also to one that was refused elsewhere."""
-        return error_response(request, problem_error(problem, request.path), [*headers, *retry_headers(problem)])
+        return error_response(
+            request, problem_error(problem, request.path), [*(headers or []), *retry_headers(problem)]
+        )
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(request, is_token_too=True)

@@ -31,7 +31,8 @@ class AccessApi:
 
     def __init__(self, url: str, **options: Any) -> None:
         self.now = START
-        settings = Settings(database=url, hosts="h", tokens=json.dumps(TOKENS), **{"api_keys": True, **options})
+        options = {"tokens": json.dumps(TOKENS), "api_keys": True, **options}
+        settings = Settings(database=url, hosts="h", **options)
         self.app = create_app(settings, clock=lambda: self.now)
         self.runner = asyncio.Runner()
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://h")

@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 from contextlib import closing
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -38,6 +39,11 @@ def stored(owner: str, authenticator: str = "", groups: tuple[str, ...] | None =
     )
 
 
+def entry(token: str) -> str:
+    """What a subscription has of the entry of a fixed token."""
+    return sha256(sha256(token.encode()).hexdigest().encode()).hexdigest()[:32]
+
+
 def test_owners_read_everything_without_authentication() -> None:
     # SUB-911: without authentication, any owner may read everything
     assert OwnerRights(Authenticator())(stored("anonymous"), "/dirs/d1")
@@ -47,7 +53,9 @@ def test_owners_read_everything_without_authentication() -> None:
 def test_listed_callers(authenticator: str) -> None:
     # SUB-911: callers in a list have their current roles, not those at the write of the subscription
     rights = OwnerRights(AUTHENTICATOR)
-    rita, gina, nemo, gone = (stored(name, authenticator) for name in ("rita", "gina", "nemo", "gone"))
+    rita, gina, nemo, gone = (
+        stored(name, authenticator, entry=entry(name)) for name in ("rita", "gina", "nemo", "gone")
+    )
     assert rights(rita, "/dirs/d1") and rights(gina, "/dirs/d1/files/f") and rights(stored("console"), "/")
     assert not rights(gina, "/dirs/d2") and not rights(nemo, "/dirs/d1") and not rights(gone, "/dirs/d1")
 
@@ -68,8 +76,36 @@ def test_listed_callers(authenticator: str) -> None:
 def test_a_name_in_a_list(authenticator: str, groups: tuple[str, ...] | None, readable: set[str]) -> None:
     # SUB-911, ACC-13: the same name is the same caller; the roles are those of the credential
     rights = OwnerRights(AUTHENTICATOR, has_issued_tokens=True)
-    subscription = stored("gina", authenticator, groups)
+    subscription = stored("gina", authenticator, groups, entry=entry("gina"))
     assert {xid for xid in ("/dirs/d1", "/dirs/d2") if rights(subscription, xid)} == readable
+
+
+WIDE: Final = {"name": "ci", "role": "reader"}
+NARROW: Final = {"name": "ci", "groups": {"/dirs/d1": "writer"}}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "readable"),
+    [
+        ({"wide": WIDE, "narrow": NARROW}, {"/dirs/d1"}),
+        ({"narrow": WIDE, "wide": NARROW}, {"/dirs/d1", "/dirs/d2"}),
+        # Another token of the same name has replaced it: what both allow.
+        ({"wide": WIDE}, {"/dirs/d1"}),
+        ({"new": {"name": "ci", "groups": {"/dirs/d2": "writer"}}}, set()),
+        ({"new": NARROW | {"name": "other"}}, set()),
+    ],
+)
+def test_another_token_of_the_same_name_gives_nothing(
+    sqlite_url: str, tokens: dict[str, Any], readable: set[str]
+) -> None:
+    # SUB-911, ACC-13: what counts is the credential that wrote the subscription, not every one with its name
+    first = {"narrow": NARROW, "wide": WIDE}
+    with access_api(sqlite_url, tokens=json.dumps(first)) as api, closing(ViewPool(sqlite_url)) as readers:
+        headers = {"content-type": "application/json", **bearer("narrow")}
+        assert api.runner.run(api.client.post("/subscriptions", json=BODY, headers=headers)).status_code == 201
+        (stored_entry,) = readers.quick_view().subscriptions.all()
+    rights = OwnerRights(Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(json.dumps(tokens)))]))
+    assert {xid for xid in ("/dirs/d1", "/dirs/d2") if rights(stored_entry.subscription, xid)} == readable
 
 
 def test_callers_that_an_issuer_vouches_for() -> None:
