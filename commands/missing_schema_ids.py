@@ -1,6 +1,7 @@
 """Gives schemas that an older program wrote the ids by which Confluent's clients know them, in one interaction.
 
-A replica waits for the interaction of its source, because both would give different ids.
+Copies wait for the interaction of their source, because both would give different ids; if their link ends before it,
+they get theirs here.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ _DELETE: Final = "DELETE FROM store WHERE key = ?"
 
 
 def assign_missing_schema_ids(store: Store, command_bus: CommandBus) -> None:
-    """Assigns the ids unless an earlier start has done it. Blocks, for as long as the schemas have to be parsed."""
+    """Assigns the ids that are still missing, at the start and when a link has ended.
+
+    Blocks, for as long as the schemas have to be parsed.
+    """
     with store.engine.begin() as connection:
         if not sql.scalar(connection, _SELECT, (SCHEMAS_WITHOUT_IDS,)):
             return
-    with store.writing() as transaction:
-        if any(link.follows_log and not link.is_promoted for link in transaction.world.links):
-            return
     command_bus.submit(AssignSchemaIds(), CONSOLE).result()
     with store.writing() as transaction:
-        sql.run(transaction.connection, _DELETE, (SCHEMAS_WITHOUT_IDS,))
+        if not any(link.follows_log and not link.is_promoted for link in transaction.world.links):
+            sql.run(transaction.connection, _DELETE, (SCHEMAS_WITHOUT_IDS,))

@@ -30,6 +30,7 @@ from annals.api.replication.representations import (
     link_status_document,
 )
 from annals.api.xregistry.dryrun import dry_run
+from annals.commands.missing_schema_ids import assign_missing_schema_ids
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import ControlLink, DeleteLink, LinkCommand, WriteLink
 from annals.domain.errors import problems
@@ -178,6 +179,8 @@ class LinksRoutes:
             return await dry_run(request, self._registry.command_bus, command, None, is_unrestricted=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
         self._context.on_change()
+        if isinstance(command, DeleteLink) or (isinstance(command, ControlLink) and command.name == "promote"):
+            await asyncio.to_thread(assign_missing_schema_ids, self._registry.store, self._registry.command_bus)
         note_position(recorded.position)
         correlation_id = recorded.xregcorrelationid
         headers = [(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []

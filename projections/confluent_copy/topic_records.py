@@ -116,7 +116,7 @@ class TopicSource:
             case "DELETE_SUBJECT":
                 self._delete_subject(record)
             case "CLEAR_SUBJECT":
-                self._versions.pop(_scope(record.key), None)
+                self._clear_subject(_scope(record.key))
             case _:
                 pass  # NOOP, and what later programs write
 
@@ -133,6 +133,11 @@ class TopicSource:
         except (TypeError, ValueError) as error:
             raise InvalidRecord(f"the value of {json.dumps(record.key)} is not valid: {error}") from None
         versions[version.number] = version
+
+    def _clear_subject(self, subject: Subject) -> None:
+        """Deletes the versions for good that are soft-deleted; the live ones stay."""
+        versions = self._versions.get(subject, {})
+        self._versions[subject] = {number: version for number, version in versions.items() if not version.is_deleted}
 
     def _delete_subject(self, record: TopicRecord) -> None:
         """Soft-deletes the versions up to a number."""

@@ -87,6 +87,15 @@ class KafkaCluster:
             name: settings[name] for name in settings.keys() - shared_settings.keys()
         }
 
+    def id(self) -> str | None:
+        """What tells the cluster from all others, whichever of its brokers answers; None if it has no id.
+
+        Raises: KafkaError.
+        """
+        with closing(self.open_client(KafkaAdminClient)) as admin:
+            id: str | None = admin.describe_cluster().get("cluster_id")
+            return id
+
     def create_topics(
         self, topics: Sequence[str], partitions: int, settings: Mapping[str, str] = RETENTION_SETTINGS
     ) -> None:

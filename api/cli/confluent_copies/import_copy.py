@@ -17,7 +17,7 @@ from annals.projections.confluent_copy.import_run import ImportRun
 from annals.projections.confluent_copy.read_copies import SubjectSource, no_report
 from annals.projections.confluent_copy.report import CopyReport
 from annals.projections.confluent_copy.rest_api import RestApi, RestError
-from annals.projections.confluent_copy.selection import SubjectSelection
+from annals.projections.confluent_copy.selection import SubjectSelection, source_name
 from annals.projections.confluent_copy.stoppable import CopyStopped, result_or_stop, stoppable_report
 
 #: What a single copy says that was ended early.
@@ -33,14 +33,18 @@ class ImportOptions(NamedTuple):
     interval: float | None = None
 
 
-class ImportSource(NamedTuple):
-    """name: by which later runs know what they have written. open: reads the source from its beginning."""
+class NamedSource(NamedTuple):
+    """A source, and the name by which later runs know what a copy has written from it."""
 
     name: str
-    open: Callable[[], SubjectSource]
+    subjects: SubjectSource
 
 
-def import_copy(source: ImportSource, target: RestApi, options: ImportOptions, stop: Event) -> None:
+#: Reads a source from its beginning.
+OpenSource = Callable[[], NamedSource]
+
+
+def import_copy(source: OpenSource, target: RestApi, options: ImportOptions, stop: Event) -> None:
     """Copies, and prints the counts. stop: ends it early; requests then raise CopyStopped.
 
     Raises: InvalidInput if something was refused; Interrupted for a single copy that is ended early; StoreError,
@@ -68,7 +72,7 @@ def check_complete(report: CopyReport, path: Path | None) -> None:
         raise InvalidInput(f"a part was not copied; {where} which one and why.")
 
 
-def _follow(source: ImportSource, target: RestApi, options: ImportOptions, report: CopyReport, stop: Event) -> None:
+def _follow(source: OpenSource, target: RestApi, options: ImportOptions, report: CopyReport, stop: Event) -> None:
     """Runs again and again. A source that does not answer is tried again later."""
     while not stop.wait(options.interval):
         report.begin_round()
@@ -86,7 +90,7 @@ def _follow(source: ImportSource, target: RestApi, options: ImportOptions, repor
 
 
 def _run_once(
-    source: ImportSource,
+    source: OpenSource,
     target: RestApi,
     options: ImportOptions,
     report: CopyReport,
@@ -94,9 +98,10 @@ def _run_once(
     work: WorkProgress | None = None,
 ) -> None:
     try:
+        place, subjects = result_or_stop(source, stop)
         run = ImportRun(
-            result_or_stop(source.open, stop),
-            source.name,
+            subjects,
+            source_name(place, options.selection),
             target,
             report,
             options.selection,

@@ -9,14 +9,13 @@ from threading import Event
 
 from annals.api.cli.confluent_copies.connections import open_other_registry, open_own_server
 from annals.api.cli.confluent_copies.copy_options import CopyOptions, ImportRequest
-from annals.api.cli.confluent_copies.import_copy import ImportOptions, ImportSource, import_copy
+from annals.api.cli.confluent_copies.import_copy import ImportOptions, NamedSource, OpenSource, import_copy
 from annals.api.cli.confluent_copies.local_api import open_local_api
 from annals.api.cli.confluent_copies.record_sources import dump_source, topic_source
 from annals.api.cli.stop_signals import stop_event
 from annals.api.settings.settings import Settings
 from annals.projections.confluent_copy.rest_api import RestApi
 from annals.projections.confluent_copy.rest_reader import RestReader
-from annals.projections.confluent_copy.selection import source_name
 from annals.projections.confluent_copy.stoppable import StoppableApi
 
 
@@ -29,11 +28,11 @@ def import_schemas(request: ImportRequest, settings: Settings, copy: CopyOptions
         _open_source(request, settings, copy, stop) as source,
         _open_target(request.server, settings, stop) as target,
     ):
-        import_copy(source._replace(name=source_name(source.name, options.selection)), target, options, stop)
+        import_copy(source, target, options, stop)
 
 
 @contextmanager
-def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions, stop: Event) -> Iterator[ImportSource]:
+def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions, stop: Event) -> Iterator[OpenSource]:
     """The registry, topic or dump of the options. Raises: UsageError."""
     if request.topic is not None and request.brokers is not None:
         yield topic_source(request.topic, request.brokers)
@@ -42,7 +41,7 @@ def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions, 
     elif request.url is not None:
         with open_other_registry(request.url, copy, settings) as other:
             api = StoppableApi(other, stop)
-            yield ImportSource(other.url, lambda: RestReader(api))
+            yield lambda: NamedSource(other.url, RestReader(api))
 
 
 @contextmanager

@@ -40,6 +40,7 @@ from annals.domain.decisions.confluent.subject_resource import (
 )
 from annals.domain.decisions.confluent.subject_settings import set_resource_settings, store_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder, subject_xids
+from annals.domain.registry.entities import Entity
 from annals.domain.values import timestamps
 from annals.domain.values import xid as xids
 
@@ -68,11 +69,32 @@ def import_subject(changes: ChangeSet, command: ImportSubject) -> None:
 def delete_imported_versions(changes: ChangeSet, command: DeleteImportedVersions) -> None:
     """Applies one DeleteImportedVersions to a change; `changes.processed` has the Versions that it deletes."""
     registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
-    targets = [version for version in registry.versions(command.subject) if version.is_live]
-    targets = [version for version in targets if _is_to_delete(changes, registry, command, version)]
+    live = [version for version in registry.versions(command.subject) if version.is_live]
+    targets = [version for version in live if _is_to_delete(changes, registry, command, version)]
     if targets:
         delete_versions(changes, targets)
+        _note_new_epochs(changes, command.source, targets, [version for version in live if version not in targets])
         changes.processed += [version.xid for version in targets]
+
+
+def _note_new_epochs(
+    changes: ChangeSet, source: str, deleted: Sequence[SchemaVersion], left: Sequence[SchemaVersion]
+) -> None:
+    """Keeps Versions unchanged since their import that get another ancestor, because the copy itself deletes theirs."""
+    deleted_ids = {xids.entity_id(version.xid) for version in deleted}
+    for version in left:
+        entity = changes.world.get(version.xid)
+        assert entity is not None
+        imported = facts_of(entity.private).get(IMPORTED, {})
+        is_own = imported.get("source") == source and _is_unchanged(entity, imported)
+        if is_own and entity.attributes["ancestorid"] in deleted_ids:
+            draft = changes.version(changes.existing_resource(version.resource), entity.id)
+            draft.confluent = with_facts(draft.confluent, imported={**imported, "epoch": entity.epoch + 1})
+
+
+def _is_unchanged(entity: Entity, imported: Mapping[str, Any]) -> bool:
+    """Whether only the copy has written a Version that it imported."""
+    return bool(entity.epoch == imported.get("epoch", 1))
 
 
 # --- what is missing -------------------------------------------------------------------------------------------------
@@ -200,7 +222,6 @@ def _is_to_delete(
         return True
     if command.live_numbers is None or version.number in command.live_numbers:
         return False
-    is_unchanged = entity is not None and entity.epoch == 1
     own = (version.group, version.subject)
     others = [one for one in registry.referrers(version) if one.is_live and (one.group, one.subject) != own]
-    return is_unchanged and not others
+    return entity is not None and _is_unchanged(entity, imported) and not others

@@ -68,15 +68,19 @@ def check_imported_id(changes: ChangeSet, id: int) -> None:
 
 
 def load_schemas_without_ids(changes: ChangeSet) -> None:
-    """Loads the Resources with Versions that may be schemas and have no id, so that these get theirs (CSR-911)."""
+    """Loads the Resources with Versions that may be schemas and have no id, so that these get theirs (CSR-911).
+
+    Those that a link copies with the log of another registry get the ids that they have there.
+    """
     group = changes.model.groups.get(GROUPS)
     if group is None or RESOURCES not in group.resources:
         return
     changes.assigns_missing_ids = True
+    copied = [link.scope for link in changes.world.links if link.follows_log and not link.is_promoted]
     missing = {
         xids.resource_of(entity.xid)
         for entity in changes.world.entities_of_type(VERSIONS_TYPE)
-        if "id" not in facts_of(entity.private)
+        if "id" not in facts_of(entity.private) and not any(scope.has(entity.xid) for scope in copied)
     }
     for xid in sorted(missing):
         changes.load_versions(changes.resource(xid))

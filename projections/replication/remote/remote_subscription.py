@@ -6,8 +6,9 @@ Rules LEG-911, LEG-912.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
 from annals.commands.store.database.driver_errors import driver_errors
@@ -17,6 +18,7 @@ from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.json_answers import request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
+_LOG: Final = logging.getLogger("annals.replication")
 #: Seconds between checks that the subscription still exists.
 CHECK_SECONDS: Final = 30.0
 #: The name of the link's fact with the subscription's id.
@@ -86,12 +88,12 @@ class RemoteSubscription:
         return True
 
     def delete_if_unused(self) -> None:
-        """Deletes the subscription if its link needs no more events. Ignores failures.
+        """Deletes the subscription if its link needs no more events. A failure is logged: somebody has to do it there.
 
         A link that only stops in this process, for a while or because another process continues it, keeps its
         subscription.
         """
-        with suppress(RemoteError, *driver_errors()):
+        try:
             link = self._context.readers.quick_view().links.get(self._link.id)
             is_continued = (
                 link is not None and link.is_enabled and not link.is_promoted and link.mode == self._link.mode
@@ -99,6 +101,11 @@ class RemoteSubscription:
             if self._id and not is_continued:
                 self._delete(self._id)
                 self._context.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: None})
+        except (RemoteError, *driver_errors()) as error:
+            _LOG.warning(
+                "the link %s has ended, and its subscription %s at %s could not be deleted: %s",
+                *(self._link.id, self._id, self._link.url, error),
+            )
 
     def _create(self) -> str:
         """The id of a new subscription. Raises: RemoteError."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Final
 
 import pytest
 
+from annals.commands.store.database.migrations import SCHEMAS_WITHOUT_IDS
 from annals.commands.store.log import Store
 from annals.domain.decisions.commands import WriteMethod, WriteTree
 from annals.domain.decisions.world import Decision
@@ -233,6 +235,19 @@ def test_a_dry_run_makes_nothing(api: Api) -> None:
     tried = api.send("POST", "/-/links?dryrun", BODY, **ROOT)
     assert tried.status_code == 200 and "/-/links/p" in tried.text
     assert api.done("GET", "/-/links", **ROOT).json() == []
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", ""), ("POST", "/actions/promote")])
+def test_schemas_get_ids_when_a_link_ends(api: Api, store_url: str, method: str, path: str) -> None:
+    # CSR-911: those of an older program that the link has copied; the start of the server has left them out
+    api.done("POST", "/-/links", BODY, **ROOT)
+    with closing(Store(store_url)) as store:
+        with store.writing() as transaction:
+            transaction.connection.exec_driver_sql(f"INSERT INTO store VALUES ('{SCHEMAS_WITHOUT_IDS}', '')")
+        api.done(method, f"/-/links/p{path}", **ROOT)
+        with store.engine.connect() as connection:
+            [(left,)] = connection.exec_driver_sql(f"SELECT count(*) FROM store WHERE key = '{SCHEMAS_WITHOUT_IDS}'")
+    assert left == 0
 
 
 def test_links_have_a_history(api: Api) -> None:

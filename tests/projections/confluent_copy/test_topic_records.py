@@ -34,7 +34,11 @@ RECORDS: list[tuple[str, list[tuple[Any, Any]], tuple[list[int], list[int], str 
         [schema(1), schema(2), (key("DELETE_SUBJECT", subject="s"), {"subject": "s", "version": 1})],
         ([2], [1], None, None),
     ),
-    ("a cleared subject", [schema(1), (key("CLEAR_SUBJECT", subject="s"), {"subject": "s"})], ([], [], None, None)),
+    (
+        "a cleared subject keeps its live versions",
+        [schema(1, deleted=True), schema(2), (key("CLEAR_SUBJECT", subject="s"), {"subject": "s"})],
+        ([2], [], None, None),
+    ),
     ("a level", [(key("CONFIG", subject="s"), {"compatibilityLevel": "FULL"})], ([], [], "FULL", None)),
     ("a level of old", [(key("CONFIG", subject="s"), {"compatibility": "NONE"})], ([], [], "NONE", None)),
     (

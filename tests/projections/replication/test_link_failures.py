@@ -14,7 +14,7 @@ from annals.api.registry.open_registry import open_registry
 from annals.api.replication.wiring import build_link_context
 from annals.api.settings.settings import Settings
 from annals.domain.access.roles import Caller, Role
-from annals.domain.decisions.commands import ControlLink, WriteLink, WriteMethod, WriteTree
+from annals.domain.decisions.commands import ControlLink, DeleteLink, WriteLink, WriteMethod, WriteTree
 from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import parse_link
@@ -22,6 +22,7 @@ from annals.domain.values.json_text import dumps
 from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.remote.remote_subscription import SUBSCRIPTION_KEY, RemoteSubscription
 from annals.projections.replication.service import ReplicationService
 from annals.projections.replication.standard.comparable import ComparableGroup
 from annals.projections.replication.standard.conflicts import Conflicts
@@ -91,6 +92,21 @@ def copy_legacy_object(link: Link, context: LinkWorkerContext, conflicts: Confli
         legacy_conflicts.attempt("g", lambda: context.execute(link, group))
     finally:
         legacy_conflicts.save()
+
+
+def test_a_subscription_that_stays_behind_is_logged(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    # LEG-914: the other registry does not answer when its link is removed, and goes on sending events
+    settings = Settings(database=sqlite_url, public_url="http://here.example", sinks_allow="127.0.0.1")
+    with closing(open_registry(settings)) as registry, closing(LinkStates(sqlite_url)) as states:
+        parsed, root = parse_link({"url": "http://127.0.0.1:1", "mode": "events"}), Caller("root", Role.ADMIN)
+        registry.command_bus.submit(WriteLink("/-/links/up", True, parsed.attributes, parsed.secrets), root).result()
+        (link,) = registry.readers.quick_view().links.all()
+        states.update(link.id, None, **{SUBSCRIPTION_KEY: "s17"})
+        registry.command_bus.submit(DeleteLink(link.xid), root).result()
+        context = build_link_context(settings, registry, states)
+        with closing(context.connect(link)) as remote:
+            RemoteSubscription(link, context, remote).delete_if_unused()
+    assert "the link up has ended, and its subscription s17 at http://127.0.0.1:1 could not be deleted" in caplog.text
 
 
 @pytest.mark.parametrize("copy", [copy_group, copy_registry_attributes, copy_capabilities, copy_legacy_object])

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from kafka import KafkaProducer
 
+from annals.api.cli.confluent_copies.record_sources import topic_source
 from annals.commands.store.log import Store
 from annals.domain.confluent.subjects import Subject
 from annals.projections.kafka.cluster import KafkaCluster
@@ -260,6 +261,19 @@ def test_a_dump_of_a_topic(annals: Annals, folder: Path) -> None:
     assert refused.code == 1 and "other.jsonl: line 1: its key has no keytype" in refused.err
 
 
+def test_files_and_clusters_with_the_same_names_are_different_sources(annals: Annals, folder: Path) -> None:
+    # CSR-1011: what was copied from one of them has not been deleted by another that does not have it
+    for place, subject in (("one", "a"), ("two", "b")):
+        (folder / place).mkdir()
+        value = {"subject": subject, "version": 1, "id": 1, "schema": AVRO}
+        key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
+        (folder / place / "dump.jsonl").write_text(json.dumps({"key": key, "value": value}))
+        options = ("--from-schemas-dump", folder / place / "dump.jsonl", "--database", sqlite(folder, "copy"))
+        assert (copied := annals("import", *options)).out == "1 created\n", copied.err
+    again = ("--from-schemas-dump", folder / "one" / "dump.jsonl", "--database", sqlite(folder, "copy"))
+    assert annals("import", *again).out == "1 equal\n"
+
+
 def test_a_topic(annals: Annals, folder: Path) -> None:
     # CSR-1010
     with kafka() as broker, closing(KafkaProducer(bootstrap_servers=broker.own())) as producer:
@@ -269,6 +283,8 @@ def test_a_topic(annals: Annals, folder: Path) -> None:
             producer.send("_schemas", content, json.dumps(key).encode())
         producer.flush()
         check_records(annals, folder, "--from-schemas-topic", "_schemas", "--kafka", broker.own())
+        cluster = KafkaCluster(f"kafka://{broker.own()}").id()
+        assert cluster and topic_source("_schemas", broker.own())().name == f"topic _schemas of {cluster}"
 
 
 @pytest.mark.timeout(300)

@@ -167,6 +167,39 @@ def test_a_dry_run_of_an_import_foresees_deletions(api: Api) -> None:
     assert api.done("GET", f"{BASE}/subjects/s/versions").json() == [2, 3]
 
 
+STATES = [
+    # what the source has live in each round, and what is live here afterwards
+    ("one after the other", [[1, 2, 3], [2, 3], [3], []], [[1, 2, 3], [2, 3], [3], []]),
+    ("from the end", [[1, 2, 3], [1, 2], [1], []], [[1, 2, 3], [1, 2], [1], []]),
+    ("soft-deleted at the first copy", [[2, 3], [3], []], [[2, 3], [3], []]),
+]
+
+
+@pytest.mark.parametrize(("rounds", "live"), [row[1:] for row in STATES], ids=[row[0] for row in STATES])
+def test_deletions_of_the_source_are_followed(api: Api, rounds: list[list[int]], live: list[list[int]]) -> None:
+    # CSR-1011: the copy itself gives a version another ancestor when it deletes that; nobody has changed it here
+    assert [imported_live(api, one) for one in rounds] == live
+
+
+def test_a_version_that_was_changed_here_stays(api: Api) -> None:
+    # CSR-1011: also if the copy has changed it before
+    assert imported_live(api, [2, 3]) == [2, 3]
+    api.done("PATCH", "/schemagroups/default/schemas/s/versions/2$details", {"name": "ours"})
+    assert imported_live(api, []) == [2]
+
+
+def imported_live(api: Api, live: list[int]) -> list[int]:
+    """The live versions after an import of three, of which some are live at the source."""
+    versions = [
+        {"subject": "s", "version": number, "id": number, "deleted": number not in live, **schema(number)}
+        for number in (1, 2, 3)
+    ]
+    body = {"source": "x", "deletes": True, "subjects": [{"subject": "s", "versions": versions, "live": live}]}
+    api.done("POST", f"{BASE}/-/import", body)
+    answer = api.send("GET", f"{BASE}/subjects/s/versions")
+    return list(answer.json()) if answer.status_code == 200 else []
+
+
 def schema(number: int) -> dict[str, Any]:
     return {"schema": json.dumps({"type": "fixed", "name": "F", "size": number})}
 
