@@ -83,12 +83,14 @@ class Authenticator:
             if caller is self._anonymous.caller and caller.role is None:
                 raise self._missing_credential(request)
         CURRENT_CALLER.set(caller)
-        if self._rates is not None:
-            is_anonymous = caller is self._anonymous.caller
-            self._rates.count(
-                network_of(self._address(request)) if is_anonymous else f"@{caller.name}", request.is_read
-            )
+        self.count(request, caller)
         return request if caller is request.caller else replace(request, caller=caller)
+
+    def count(self, request: Request, caller: Caller | None = None) -> None:
+        """Counts a request of a caller, or of one that is not known yet. Raises: TooManyRequests."""
+        if self._rates is not None:
+            known = None if caller is self._anonymous.caller else caller
+            self._rates.count(f"@{known.name}" if known else network_of(self._address(request)), request.is_read)
 
     async def identify(self, request: Request, *, is_token_too: bool = False) -> Identity:
         """Who sends a request; the anonymous caller without a credential.

@@ -21,7 +21,7 @@ from annals.api.auth.jwt_keys import ALGORITHMS, IssuerKeys
 #: Maximum characters of a token, and of the id of its key (ACC-21, ACC-22).
 MAX_TOKEN_LENGTH: Final = 8192
 MAX_KEY_ID_LENGTH: Final = 256
-#: Accepted token types (`typ`), in any letter case.
+#: Accepted token types (`typ`), in any letter case and maybe after `application/` (RFC 9068, 4).
 TOKEN_TYPES: Final = ("jwt", "at+jwt")
 #: Number of verified tokens in the cache, and seconds for which they stay: verifying one costs as much as a read.
 CACHE_SIZE: Final = 1024
@@ -83,14 +83,14 @@ async def verify_signature(token: str, keys: IssuerKeys) -> dict[str, Any]:
         raise InvalidToken("it does not have three parts")
     header, claims = (_decode_part(part) for part in token.split(".")[:2])
     algorithm, id = _parse_header(header)
-    key = await keys.find(id, algorithm)
-    if key is None:
-        raise InvalidToken("no key of the issuer has its kid and alg")
-    try:
-        _JWS.decode(token, key, [algorithm])
-    except (jwt.PyJWTError, ValueError, TypeError) as error:
-        raise InvalidToken(str(error)) from None
-    return claims
+    message = "no key of the issuer has its kid and alg"
+    for key in await keys.find(id, algorithm):
+        try:
+            _JWS.decode(token, key, [algorithm])
+            return claims
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            message = str(error)
+    raise InvalidToken(message)
 
 
 def unverified_claims(token: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _parse_header(header: dict[str, Any]) -> tuple[str, str | None]:
         raise InvalidToken("its alg is not accepted")
     if "kid" in header and not (isinstance(id, str) and len(id) <= MAX_KEY_ID_LENGTH):
         raise InvalidToken(f"its kid is not a text of up to {MAX_KEY_ID_LENGTH} characters")
-    if not isinstance(type, str) or type.lower() not in TOKEN_TYPES:
+    if not isinstance(type, str) or type.lower().removeprefix("application/") not in TOKEN_TYPES:
         raise InvalidToken("its typ is not that of an access token")
     if "crit" in header:
         raise InvalidToken("it has critical headers that this server does not know")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -39,8 +40,8 @@ _ALGORITHMS_BY_KEY_TYPE: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 ALGORITHMS: Final = frozenset(name for names in _ALGORITHMS_BY_KEY_TYPE.values() for name in names)
 
-#: Keys by id, if they have one, and by algorithm.
-KeySet = Mapping[tuple[str | None, str], Any]
+#: Keys by id, if they have one, and by algorithm. Several may have none, for example while an issuer changes its key.
+KeySet = Mapping[tuple[str | None, str], Sequence[Any]]
 
 
 class IssuerKeys:
@@ -60,18 +61,18 @@ class IssuerKeys:
         self._last_success: float | None = None
         self._load_task: asyncio.Task[None] | None = None
 
-    async def find(self, id: str | None, algorithm: str) -> Any:
-        """The key with an id for an algorithm; None if there is none. Without an id, the only key.
+    async def find(self, id: str | None, algorithm: str) -> Sequence[Any]:
+        """The keys with an id for an algorithm. Without an id, those that have none, or the only key.
 
-        A known key is returned at once. Only a request for an unknown key waits for a read of the source.
+        Known keys are returned at once. Only a request for an unknown one waits for a read of the source.
         """
-        key = self._find_key(id, algorithm)
-        if self._is_due(key is not None):
+        keys = self._find_keys(id, algorithm)
+        if self._is_due(bool(keys)):
             self._start_load()
-        if key is None and self._load_task is not None and not self._load_task.done():
+        if not keys and self._load_task is not None and not self._load_task.done():
             await asyncio.shield(self._load_task)
-            key = self._find_key(id, algorithm)
-        return key
+            keys = self._find_keys(id, algorithm)
+        return keys
 
     async def refresh(self) -> None:
         """Reads the keys again if they are old, so that tokens of a removed key are not good for longer (ACC-28).
@@ -85,10 +86,10 @@ class IssuerKeys:
         self._last_attempt = time.monotonic()
         self._load_task = asyncio.get_running_loop().create_task(self._load())
 
-    def _find_key(self, id: str | None, algorithm: str) -> Any:
+    def _find_keys(self, id: str | None, algorithm: str) -> Sequence[Any]:
         if id is None and len({id for id, _ in self._keys}) == 1:
             (id,) = {id for id, _ in self._keys}
-        return self._keys.get((id, algorithm))
+        return self._keys.get((id, algorithm), ())
 
     def _is_due(self, is_known: bool) -> bool:
         if self._load_task is not None and not self._load_task.done():
@@ -110,10 +111,15 @@ class IssuerKeys:
             self._last_success = time.monotonic()
         except Exception as error:  # a failure of the issuer must not fail a request
             message = " ".join(str(error).split()) or type(error).__name__
-            _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._source, message[:500])
+            _LOG.warning("the keys of JWTs cannot be read from %s: %s", self._shown_source, message[:500])
             if self._last_success is not None and time.monotonic() - self._last_success > MAX_STALE_SECONDS:
                 self._keys, self._content = {}, None
                 self.version += 1
+
+    @property
+    def _shown_source(self) -> str:
+        """The source without the query of a URL, which may have a secret."""
+        return self._source if self._resolver is None else self._source.partition("?")[0]
 
     async def _fetch(self) -> bytes:
         """The content of the source. Raises: ValueError, OSError, RequestFailed."""
@@ -134,10 +140,15 @@ def _read_file(file: Path) -> bytes:
 
 
 def is_url(source: str) -> bool:
-    """Whether the source is a URL. Raises: ValueError for a URL without TLS that is not on this machine."""
+    """Whether the source is a URL.
+
+    Raises: ValueError for a URL without TLS that is not on this machine, and for one with a user name or a password.
+    """
     url_parts = urlsplit(source)
     if url_parts.scheme not in ("http", "https"):
         return False
+    if "@" in url_parts.netloc:
+        raise ValueError("the URL cannot have a user name or a password")
     if url_parts.scheme == "http" and url_parts.hostname not in _LOOPBACK_HOSTS:
         raise ValueError("name a file, an https URL, or an http URL of 127.0.0.1, [::1] or localhost")
     return True
@@ -154,7 +165,9 @@ def parse_key_set(content: bytes) -> KeySet:
         raise ValueError("it is not a JSON object with a list of keys")
     if len(keys) > MAX_KEYS:
         raise ValueError(f"it has more than {MAX_KEYS} keys")
-    key_set = {key_id: key for jwk in keys if isinstance(jwk, dict) for key_id, key in _usable_keys(jwk).items()}
+    key_set = defaultdict[tuple[str | None, str], list[Any]](list)
+    for key_id, key in (item for jwk in keys if isinstance(jwk, dict) for item in _usable_keys(jwk).items()):
+        key_set[key_id].append(key)
     if not key_set:
         raise ValueError("none of its keys can verify signatures")
     return key_set

@@ -28,9 +28,10 @@ class WhoamiRoutes:
         self._authenticator = authenticator
 
     async def answer(self, request: Request, receive: Receive) -> Response:
-        """The caller of the request. Raises: Unauthorized for a bad credential, MethodNotAllowed."""
+        """The caller of the request. Raises: Unauthorized for a bad credential, TooManyRequests, MethodNotAllowed."""
         identity = await self._authenticator.identify(request)
         CURRENT_CALLER.set(identity.caller)
+        self._authenticator.count(request, identity.caller)
         return read_only_options(request) or json_response(request, 200, identity_document(identity), [_NO_STORE])
 
 

@@ -276,15 +276,15 @@ class Dispatcher:
         return response if request.method == "HEAD" else await buffer_short_body(response)
 
     async def _may_wait(self, request: Request, mount: Mount) -> bool:
-        """Whether a request may wait for a position: a probe waits for nothing, and nobody without a role does."""
+        """Whether a request may wait for a position: a probe waits for nothing, and nobody without a role does.
+
+        Raises: Unauthorized for a bad credential, which the surface would only count again.
+        """
         if mount.accepts_any_host or not asks_to_wait(request):
             return False
         if not mount.allows_anonymous:
             return True
-        try:
-            identity = await self._config.authenticator.identify(request, is_token_too=True)
-        except Problem:
-            return False  # the surface refuses the credential itself
+        identity = await self._config.authenticator.identify(request, is_token_too=True)
         return identity.caller.sees_something
 
     async def answer_own(self, request: Request, receive: Receive) -> Response:

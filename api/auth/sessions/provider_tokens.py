@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from annals.commands.store.secrets import Vault
@@ -14,17 +14,21 @@ _NAME: Final = "provider_tokens"
 
 @dataclass(frozen=True, slots=True)
 class ProviderTokens:
-    """What a provider has given for one person; each is empty if it was not given."""
+    """What a provider has given for one person; each is empty if it was not given.
+
+    confirmed: when it did, in seconds since 1970; 0 if that is not known.
+    """
 
     refresh_token: str = field(default="", repr=False)
     id_token: str = field(default="", repr=False)
+    confirmed: int = field(default=0, compare=False)
 
 
 def seal_tokens(vault: Vault, hash: str, tokens: ProviderTokens) -> tuple[bytes, bytes]:
     """A wrapped data key and the encrypted tokens of a session; both empty without tokens, or without a master key."""
     if tokens == ProviderTokens() or not vault.has_key:
         return b"", b""
-    members = {"refresh_token": tokens.refresh_token, "id_token": tokens.id_token}
+    members = asdict(tokens)
     return vault.seal(token_secret(hash), dumps(members).decode())
 
 
@@ -37,7 +41,7 @@ def unseal_tokens(vault: Vault, hash: str, wrapped: bytes, sealed: bytes) -> Pro
         return None
     members = loads(text.encode())
     assert isinstance(members, dict), "this program has written it"
-    return ProviderTokens(members["refresh_token"], members["id_token"])
+    return ProviderTokens(**members)
 
 
 def token_secret(hash: str) -> Secret:

@@ -23,12 +23,13 @@ from annals.api.auth.sessions.signatures import signed, verified
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller, Role
+from annals.domain.errors.http_errors import ProviderUnavailable
 from annals.domain.values.json_text import dumps, loads
 from annals.projections.sessions.session_store import SessionRow, SessionStore
 
 #: The name of sign-in at a provider, where other sessions have that of an authenticator.
 PROVIDER: Final = "oidc"
-#: Seconds between two questions to a provider about one session, and how long a session lasts that cannot ask.
+#: Seconds between two questions to a provider about one session, and how long a session lasts without an answer.
 CHECK_SECONDS: Final = 900
 UNCHECKED_SECONDS: Final = 3600
 #: Seconds within which a second use of a session is not noted, and the part of the idle limit that this may be.
@@ -51,7 +52,10 @@ class SessionProvider(Protocol):
     def reference(self) -> str: ...
 
     async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
-        """Who the person is now, and the next tokens. Raises: an Exception if the provider does not say."""
+        """Who the person is now, and the next tokens.
+
+        Raises: ProviderUnavailable if the provider does not answer; another Exception if it does not say.
+        """
 
 
 class EndedSession(NamedTuple):
@@ -101,7 +105,7 @@ class Sessions:
             await self.end(previous)
         id, now = secrets.token_urlsafe(_ID_BYTES), int(self._clock())
         hash = _hash(id)
-        wrapped, sealed = seal_tokens(self._vault, hash, tokens)
+        wrapped, sealed = seal_tokens(self._vault, hash, replace(tokens, confirmed=now))
         ends = now + self._settings.longest
         if identity.authenticator == PROVIDER and not (sealed and tokens.refresh_token):
             ends = min(ends, now + UNCHECKED_SECONDS)
@@ -185,7 +189,8 @@ class Sessions:
     async def _check_at_provider(self, row: SessionRow, now: int, provider: SessionProvider) -> Identity:
         """The caller as the provider sees it now. A provider takes each refresh token once, so one request asks.
 
-        Others have the roles of before until it is answered. Raises: InvalidCredential; then the session has ended.
+        Others have the roles of before until it is answered, and all have them for up to an hour if it is not.
+        Raises: InvalidCredential; then the session has ended.
         """
         known, tokens = _parse_identity(row), unseal_tokens(self._vault, row.hash, row.wrapped, row.sealed)
         if tokens is not None and not tokens.refresh_token:  # it ends within an hour, see `begin`
@@ -198,9 +203,13 @@ class Sessions:
             identity, next_tokens = await provider.refresh(tokens.refresh_token)
             if identity.caller.name != known.caller.name:
                 raise ValueError("the provider names another person")
-            wrapped, sealed = seal_tokens(self._vault, row.hash, next_tokens)
+            wrapped, sealed = seal_tokens(self._vault, row.hash, replace(next_tokens, confirmed=now))
             text = _identity_text(identity)
             await asyncio.to_thread(self._store.set_checked, row.hash, text, wrapped, sealed)
+        except ProviderUnavailable:
+            if tokens is not None and now - tokens.confirmed < UNCHECKED_SECONDS:
+                return known
+            raise await self._end(row, "the provider has not answered for an hour") from None
         except Exception as error:
             raise await self._end(row, f"the provider does not confirm the session: {error}") from None
         return identity

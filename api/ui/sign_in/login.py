@@ -137,7 +137,11 @@ class LoginRoutes:
         return replace(page, headers=[*page.headers, COOKIE_CHALLENGE]) if status == 401 else page
 
     async def take_form(self, request: Request, receive: Receive) -> Response:
-        """Signs in by a name and a password, or by a token or API key. Raises: TooManyAttempts and as `read_upload`."""
+        """Signs in by a name and a password, or by a token or API key.
+
+        Raises: TooManyAttempts, TooManyRequests, and as `read_upload`.
+        """
+        self._authenticator.count(request)  # each sign-in is stored
         form = await read_upload(request, receive, MAX_KEPT_BYTES)
         fields, kept = form.fields, form.kept if self.may_keep_form(request) else _NOTHING
         next = local_path(form.get("next"))

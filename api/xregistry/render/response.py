@@ -196,11 +196,19 @@ def _document_metadata(
             *content_location_headers,
             *contenttype_headers(attributes),
             *types.encode(attributes),
-            (b"content-disposition", _resource_id(row)),
+            (b"content-disposition", _disposition(_resource_id(row))),
         ],
         versionid,
         None if document_url is None else str(document_url),
     )
+
+
+def _disposition(resource_id: bytes) -> bytes:
+    """The id, as the specification has it: an unknown disposition, so that browsers save the document.
+
+    They would show one whose id is the only disposition that does not save.
+    """
+    return b"attachment" if resource_id.lower() == b"inline" else resource_id
 
 
 def _header_attributes(

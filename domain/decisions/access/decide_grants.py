@@ -36,7 +36,7 @@ def _create(command: WriteGrant, existing: Entity | None, world: World, context:
     check_administers(context, places_of_grant(command.attributes))
     _check_expiry(command, context)
     if existing is not None:
-        check_administers(context, places_of_grant(existing.attributes))  # others do not learn that it exists
+        check_administers(context, places_of_grant(existing.attributes))  # others do not learn what it gives
         raise InvalidGrant.at_pointer("exists", "/id", f"the grant {existing.id} exists already")
     _check_number(command, world, context)
     event = EntityCreated(

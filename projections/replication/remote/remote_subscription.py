@@ -93,6 +93,7 @@ class RemoteSubscription:
         A link that only stops in this process, for a while or because another process continues it, keeps its
         subscription.
         """
+        failures: tuple[type[Exception], ...] = (RemoteError, *driver_errors())
         try:
             link = self._context.readers.quick_view().links.get(self._link.id)
             is_continued = (
@@ -101,7 +102,7 @@ class RemoteSubscription:
             if self._id and not is_continued:
                 self._delete(self._id)
                 self._context.states.update(self._link.id, None, **{SUBSCRIPTION_KEY: None})
-        except (RemoteError, *driver_errors()) as error:
+        except failures as error:
             _LOG.warning(
                 "the link %s has ended, and its subscription %s at %s could not be deleted: %s",
                 *(self._link.id, self._id, self._link.url, error),

@@ -33,6 +33,7 @@ from annals.api.auth.jwt_keys import (
     parse_key_set,
 )
 from annals.api.settings.settings import Settings
+from annals.api.subscriptions.wiring import build_guard_for_url
 from annals.domain.access.caller_names import check_name
 from annals.domain.access.roles import Caller, Role
 from annals.projections.outgoing.destination_guard import DestinationGuard
@@ -166,7 +167,7 @@ def test_claims_of_roles(tokens: JwtVerifier, claims: dict[str, Any], role: Role
 @pytest.mark.parametrize(
     "header",
     [
-        *({"typ": value} for value in ("at+jwt", "JWT", "jwt")),
+        *({"typ": value} for value in ("at+jwt", "application/at+jwt", "JWT", "jwt")),
         {"jku": "https://elsewhere/keys", "jwk": jwk(KEY), "x5u": "x", "x5c": ["x"]},
     ],
 )
@@ -317,6 +318,15 @@ def test_each_kind_of_key(tmp_path: Path, algorithm: str, key: Any) -> None:
     assert named(tokens, _JWS.encode(payload, key, algorithm)) is not None
 
 
+def test_keys_without_ids_are_tried_one_after_the_other(tmp_path: Path) -> None:
+    """ACC-20: an issuer without key ids has two keys while it changes them."""
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(3)]
+    (tmp_path / "jwks").write_text(json.dumps({"keys": [jwk(key, "") for key in keys[:2]]}))
+    tokens = JwtVerifier(IssuerKeys(str(tmp_path / "jwks")), ClaimSettings("i", "a"))
+    payload = json.dumps({**CLAIMS, "exp": NOW + DAY}).encode()
+    assert [named(tokens, _JWS.encode(payload, key, "ES256")) is not None for key in keys] == [True, True, False]
+
+
 def _answer(body: bytes, head: str = "200 OK", more: str = "") -> bytes:
     return f"HTTP/1.1 {head}\r\ncontent-length: {len(body)}\r\n{more}\r\n".encode() + body
 
@@ -408,7 +418,7 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
         await keys.find("k", "ES256")
         assert keys._load_task is not None
         await keys._load_task  # the fetch runs in the background
-        return await keys.find("k", "ES256") is not None
+        return bool(await keys.find("k", "ES256"))
 
     async def days() -> list[bool]:
         found = [await known_after(0)]
@@ -421,6 +431,16 @@ def test_keys_that_cannot_be_read_again_are_good_for_a_day(tmp_path: Path) -> No
         return [*found, await known_after(MIN_REFRESH_SECONDS + 1)]
 
     assert asyncio.run(days()) == [True, True, True, False, True]
+
+
+def test_the_log_has_no_secret_of_the_url_of_keys(caplog: pytest.LogCaptureFixture) -> None:
+    """ACC-113: a query may have one, and anybody can cause a read by a token; a password is refused at the start."""
+    settings = Settings(jwt_keys="http://127.0.0.1:1/jwks?token=swordfish", sinks_allow="127.0.0.1")
+    keys = IssuerKeys(str(settings.jwt_keys), build_guard_for_url(str(settings.jwt_keys), settings))
+    assert asyncio.run(keys.find("k", "ES256")) == ()
+    assert "from http://127.0.0.1:1/jwks:" in caplog.text and "swordfish" not in caplog.text
+    with pytest.raises(ValidationError, match="user name or a password"):
+        Settings(jwt_keys="https://me:swordfish@keys.example/jwks")
 
 
 @pytest.mark.parametrize("url", ["http://keys.example/jwks", "http://10.0.0.1/jwks", "http:///jwks"])

@@ -250,6 +250,24 @@ def test_rates_over_http(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> No
         assert (facade.status_code, facade.headers["retry-after"]) == (429, "1")
 
 
+def test_sign_ins_have_a_rate(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sign-in is stored; the caller of a token is counted at every door."""
+    monkeypatch.setattr(RequestRates.__init__, "__defaults__", (lambda: 0.0,))  # all requests within one moment
+    create(sqlite_url)
+    with serving(sqlite_url, tokens=TOKENS, rate_writes=2, rate_reads=2) as api:
+        form = {"content_type": "application/x-www-form-urlencoded", "sec_fetch_site": "same-origin"}
+        statuses = [api.send("POST", "/ui/login", b"token=t", **form).status_code for _ in range(4)]
+        assert statuses == [303, 303, 429, 429]
+        assert [api.send("GET", "/-/whoami", **GOOD).status_code for _ in range(4)] == [200, 200, 429, 429]
+
+
+def test_a_bad_credential_counts_once(api: Api) -> None:
+    """ACC-110: also if the request asks to wait for a position."""
+    bad = {"authorization": basic("ada", "guess")}
+    statuses = [api.send("GET", "/-/whoami?waitfor=0", **bad).status_code for _ in range(6)]
+    assert statuses == [401] * 5 + [429]
+
+
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     names = ("address", "method", "path", "reason", "caller", "detail", "left_out")
     return [

@@ -17,6 +17,7 @@ from annals.api.auth.sessions.session_settings import SessionSettings
 from annals.api.auth.sessions.sessions import CHECK_SECONDS, PROVIDER, UNCHECKED_SECONDS, SessionProvider, Sessions
 from annals.commands.store.secrets import Vault
 from annals.domain.access.roles import Caller, Role
+from annals.domain.errors.http_errors import ProviderUnavailable
 from annals.projections.sessions.session_store import MAX_SESSIONS, SessionStore
 from tests.support.registries.in_process import create
 
@@ -108,6 +109,32 @@ def test_an_id_token_alone_does_not_make_a_session_longer(store: SessionStore) -
     assert caller(sessions, cookie) == ADA.caller
     clock.now += UNCHECKED_SECONDS - CHECK_SECONDS
     assert caller(sessions, cookie) is None
+
+
+class BusyProvider(Provider):
+    """A provider that answers some questions only."""
+
+    def __init__(self, answers: Sequence[bool]) -> None:
+        self._answers = iter(answers)
+
+    async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
+        if not next(self._answers):
+            raise ProviderUnavailable
+        return await super().refresh(refresh_token)
+
+
+def test_an_outage_of_the_provider_ends_no_session_at_once(store: SessionStore) -> None:
+    """ACC-56: for an hour after its last answer, the roles of that hold; it is asked again every quarter of an hour."""
+    clock = Clock()
+    provider = BusyProvider([False, True, False, False, False, False])
+    sessions = open_sessions(store, clock, KEY, provider=provider)
+    cookie = asyncio.run(sessions.begin(ADA, TOKENS))
+    roles = []
+    for _ in range(6):
+        clock.now += CHECK_SECONDS
+        found = caller(sessions, cookie)
+        roles.append(found.role if found is not None else None)
+    assert roles == [Role.READER, Role.WRITER, Role.WRITER, Role.WRITER, Role.WRITER, None]
 
 
 @pytest.mark.parametrize("seconds", [0, CHECK_SECONDS])

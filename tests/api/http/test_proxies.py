@@ -60,8 +60,9 @@ def test_a_chain_of_proxies() -> None:
     # what the outermost trusted proxy says counts; entries before it are claims of the client
     chain = "for=6.6.6.6;proto=http;host=evil, for=192.0.2.1;proto=https;host=reg.example, for=10.0.0.2;host=mid"
     assert base({"forwarded": chain}) == "https://reg.example"
-    lists = {"x-forwarded-for": "192.0.2.1, 10.0.0.2", "x-forwarded-host": "reg.example, mid"}
-    assert base(lists | {"x-forwarded-proto": "https, http"}) == "https://reg.example"
+    for proxy in ("10.0.0.2", "::ffff:10.0.0.2"):  # in the second form behind a proxy that listens on IPv6, too
+        lists = {"x-forwarded-for": f"192.0.2.1, {proxy}", "x-forwarded-host": "reg.example, mid"}
+        assert base(lists | {"x-forwarded-proto": "https, http"}) == "https://reg.example", proxy
 
 
 @pytest.mark.parametrize(

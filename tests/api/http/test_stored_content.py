@@ -76,6 +76,13 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield api, request.param
 
 
+def test_a_document_with_the_id_inline_is_saved(sqlite_url: str) -> None:
+    # ACC-102: the id is the disposition, and this one would show the page of a stranger
+    with serving(sqlite_url) as api:
+        api.done("PUT", "/schemagroups/g/schemas/Inline", CONTENT, content_type="text/html", xregistry_format="Text")
+        assert api.send("GET", "/schemagroups/g/schemas/Inline").headers["content-disposition"] == "attachment"
+
+
 @pytest.mark.parametrize("name", DOCUMENT_REQUESTS)
 def test_stored_documents_cannot_run(stored: tuple[Api, str], name: str) -> None:
     # ACC-102: stored documents have CSP `sandbox; default-src 'none'`
