@@ -21,7 +21,7 @@ from annals.api.auth.callers import Authenticator
 from annals.api.feeds.formats import FeedFormat, heartbeat
 from annals.api.feeds.reader import FeedReader
 from annals.api.feeds.request_params import MAX_LIMIT, FeedParams
-from annals.api.feeds.rights_check import RIGHTS_SECONDS, RightsCheck
+from annals.api.feeds.rights_check import RIGHTS_SECONDS, RightsCheck, RightsEnded
 from annals.api.feeds.shared_pieces import FeedPiece, SharedPieces
 from annals.api.feeds.sources import FeedSource
 from annals.api.http.asof import escape_link_url
@@ -103,7 +103,7 @@ class Feeds:
                 return Response(
                     200,
                     _page_headers(request, feed_format, feed_params, end),
-                    self._following_pieces(reader, feed_format, first_piece, end),
+                    self._following_pieces(reader, feed_format, first_piece, end, rights),
                 )
             pieces = [first_piece]
             while not (reader.has_reached(end) or time.monotonic() > deadline):
@@ -166,10 +166,13 @@ class Feeds:
         return piece
 
     async def _following_pieces(
-        self, reader: FeedReader, feed_format: FeedFormat, first_piece: bytes, end: int
+        self, reader: FeedReader, feed_format: FeedFormat, first_piece: bytes, end: int, rights: RightsCheck
     ) -> AsyncGenerator[bytes, None]:
+        """The rest of a whole log. Raises: RightsEnded, which cuts the connection."""
         yield feed_format.before + first_piece
         while not reader.has_reached(end):
+            if not await rights.still_hold():
+                raise RightsEnded
             yield await self.run(reader.next_piece, end)
         yield feed_format.after
 

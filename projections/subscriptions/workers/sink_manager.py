@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
+from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.subscriptions.contract import Sink, SinkTarget
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
 from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.transport.scrub import scrub_secrets
 
+_LOG: Final = logging.getLogger("annals.deliveries")
 #: Seconds before expiry at which a token is renewed.
 RENEWAL_LEAD_SECONDS: Final = 60.0
 #: Seconds until a failed renewal is retried, at first and at most. No event signals that the endpoint is back.
@@ -39,6 +42,8 @@ class SinkManager:
         self._sink: Sink | None = None
         self._valid_until = 0.0
         self._secrets: Mapping[str, str] = {}
+        # Renewed tokens that are not stored yet. The provider may take no older ones any more.
+        self._unstored: list[tuple[Subscription, Mapping[str, str]]] = []
         self._use_counts: dict[Sink, int] = {}
         self._sink_lock = asyncio.Lock()
         self._failure_count = 0
@@ -74,6 +79,7 @@ class SinkManager:
         plan = self._state.plan
         secrets: Mapping[str, str] = {}
         if plan.subscription.secrets:
+            await self._store_tokens()
             secrets = await asyncio.to_thread(self._ports.secrets.reveal, plan.subscription)
         if plan is self._state.plan:
             self._secrets = secrets
@@ -171,7 +177,8 @@ class SinkManager:
             tokens = await self._ports.renew_tokens(
                 plan.token_endpoint(self._secrets), self._secrets.get(_REFRESH_TOKEN, "")
             )
-        except Exception:
+        except Exception as error:
+            _LOG.warning("subscription %s: no new token: %s", plan.subscription.id, self.scrub(repr(error)))
             tokens = None
         if tokens is None:
             self._note_unusable_credential(plan, now, retry=True)
@@ -179,7 +186,8 @@ class SinkManager:
         values = {_ACCESS_TOKEN: tokens.accesstoken} | (
             {_REFRESH_TOKEN: tokens.refreshtoken} if tokens.refreshtoken else {}
         )
-        await asyncio.to_thread(self._ports.secrets.replace, plan.subscription, values)
+        self._unstored.append((plan.subscription, values))
+        await self._store_tokens()
         if plan is not self._state.plan:
             return False  # an update arrived meanwhile; if it kept the credential, the stored tokens are used next
         self._secrets = {**self._secrets, **values}
@@ -188,6 +196,12 @@ class SinkManager:
         self._valid_until = 0.0
         self.token = tokens.accesstoken
         return True
+
+    async def _store_tokens(self) -> None:
+        """Stores what was renewed. If that fails, it is tried again before the tokens are read the next time."""
+        while self._unstored:
+            await asyncio.to_thread(self._ports.secrets.replace, *self._unstored[0])
+            del self._unstored[0]
 
     def _note_unusable_credential(self, plan: DeliveryPlan, now: float, *, retry: bool) -> None:
         """Records that the credential of a plan is unusable, unless an update arrived, which may have fixed it."""

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from annals.api.auth.files import periodic_tasks
-from annals.api.feeds import feeds, rights_check
+from annals.api.feeds import feeds, reader, rights_check
 from tests.api.feeds.streams import reading
 from tests.support.registries.in_process import Api, create, serving
 
@@ -259,6 +259,35 @@ def test_a_stream_ends_when_its_reader_has_other_rights(
 
     with serving(sqlite_url, tokens=str(file)) as api:
         api.runner.run(follow(api))
+
+
+def test_a_whole_log_breaks_off_when_its_reader_has_other_rights(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # ACC-47, ACC-83: a slow reader of a long answer gets no more of it, and sees that it is not complete
+    monkeypatch.setattr(rights_check, "RIGHTS_SECONDS", 0.0)
+    monkeypatch.setattr(reader, "MAX_PIECE_POSITIONS", 1)
+    known = {"root": {"name": "root", "role": "admin"}}
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps(known | {"c": {"name": "c", "role": "reader"}}))
+    create(sqlite_url)
+    with serving(sqlite_url, tokens=str(file)) as api:
+        for number in range(40):
+            api.done("PUT", f"/dirs/d{number}", {}, authorization="Bearer root")
+        ndjson = {"authorization": "Bearer c", "accept": "application/x-ndjson"}
+        whole = api.send("GET", "/-/log", **ndjson)
+        first = feeds.Feeds._first_piece
+
+        async def revoked_after_the_first_piece(*arguments: Any) -> Any:
+            found = await first(*arguments)
+            file.write_text(json.dumps(known))
+            await api.app.state.periodic_tasks.run_once()
+            return found
+
+        monkeypatch.setattr(feeds.Feeds, "_first_piece", revoked_after_the_first_piece)
+        part = api.send("GET", "/-/log", **ndjson)
+        assert (whole.status_code, part.status_code) == (200, 500), "the short body has not been sent yet"
+        assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [rights_check.RightsEnded]
 
 
 @pytest.mark.parametrize("feed", ["/-/events", "/-/log"])

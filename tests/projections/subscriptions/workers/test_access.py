@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -90,6 +91,43 @@ def test_a_token_is_renewed_before_it_ends(sqlite_url: str) -> None:
     assert tokens_of(rig) == ["token0", "token1", "token2", "token2"]
     assert renewals == [("https://tokens.example/", "refresh0"), ("https://tokens.example/", "refresh1")]
     assert secrets.values["sinkcredential.refreshtoken"] == "refresh2"
+    rig.close()
+
+
+def test_a_renewed_token_outlives_a_failure_of_the_store(sqlite_url: str) -> None:
+    # SUB-307: a provider takes each refresh token once, so the next one must not be lost while it cannot be stored
+    valid = ["refresh0"]
+
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+        if refreshtoken != valid[-1]:
+            return None
+        valid.append(f"refresh{len(valid)}")
+        return RenewedTokens(f"token{len(valid) - 1}", START + 1000 * len(valid), valid[-1])
+
+    class BusySecrets(SecretsInMemory):
+        """The database is locked at the first write."""
+
+        failures = 1
+
+        def replace(self, subscription: Subscription, values: Mapping[str, str]) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise sqlite3.OperationalError("database is locked")
+            super().replace(subscription, values)
+
+    secrets = BusySecrets(accesstoken="token0", refreshtoken="refresh0")
+    rig = Rig(sqlite_url, secrets=secrets, renew_tokens=renew)
+
+    async def deliver() -> None:
+        subscribe(rig, REFRESH, "accesstoken", "refreshtoken")
+        async with rig.delivering():
+            rig.clock.move(960)
+            rig.groups("a")
+            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 1)
+
+    run(deliver)
+    assert rig.status()["state"] == "active"
+    assert secrets.values["sinkcredential.refreshtoken"] == valid[-1]
     rig.close()
 
 
