@@ -27,7 +27,7 @@ from annals.domain.confluent.checks import content_keys
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
 from annals.domain.decisions.expected_reads import imported_ids, subject_paths, target_xids, version_xids
-from annals.domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.permissions import permitted_role
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.world import Context, Decision, World
 from annals.domain.errors.http_errors import Forbidden
@@ -346,8 +346,8 @@ def _set_outcome(pending: PendingCommand, outcome: CommandOutcome) -> None:
 
 def _require_role(caller: Caller, command: Command) -> Role:
     """The caller's role at the command's target. Raises: Forbidden when the caller may not send the command."""
-    role = role_for(caller, command)
-    if role is None or not is_allowed(caller, command):
+    role = permitted_role(caller, command)
+    if role is None:
         raise Forbidden(caller=caller.name)
     return role
 

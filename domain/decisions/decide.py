@@ -98,19 +98,27 @@ def decide(command: Command, world: World, context: Context) -> Decision:
 
     Raises: Problem, if the command is refused.
     """
-    if isinstance(command, WriteSubscription | DeleteSubscription | ControlSubscription):
-        return subscriptions.decide_subscription(command, world, context)
-    if isinstance(command, WriteLink | DeleteLink | ControlLink):
-        return links.decide_link(command, world, context)
-    if isinstance(command, CreateKey | RotateKey | RevokeKey):
-        return decide_key(command, world, context)
-    if isinstance(command, WriteGrant | DeleteGrant):
-        return decide_grant(command, world, context)
-    if isinstance(command, Repair):
-        return repair(command, world, context)
-    assert not isinstance(command, Follow), "interactions of another log are no decisions of this registry"
-    if not isinstance(command, WriteTree | DeleteEntities) or command.facade is None:
-        return _decide_registry_command(command, world, context)
+    match command:
+        case WriteSubscription() | DeleteSubscription() | ControlSubscription():
+            return subscriptions.decide_subscription(command, world, context)
+        case WriteLink() | DeleteLink() | ControlLink():
+            return links.decide_link(command, world, context)
+        case CreateKey() | RotateKey() | RevokeKey():
+            return decide_key(command, world, context)
+        case WriteGrant() | DeleteGrant():
+            return decide_grant(command, world, context)
+        case Repair():
+            return repair(command, world, context)
+        case Follow():
+            raise AssertionError("the interactions of another log have been decided there")
+        case WriteTree(facade=LegacyWrite()) | DeleteEntities(facade=LegacyDeletion()):
+            return _decide_legacy_command(command, world, context)
+        case _:
+            return _decide_registry_command(command, world, context)
+
+
+def _decide_legacy_command(command: RegistryCommand, world: World, context: Context) -> Decision:
+    """The decision; a refusal has an error of the legacy APIs."""
     try:
         return _decide_registry_command(command, world, context)
     except Problem as problem:

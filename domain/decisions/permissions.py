@@ -25,7 +25,16 @@ from annals.domain.values import xid as xids
 _RESOURCE_DEPTH: Final = 4
 
 
-def role_for(caller: Caller, command: Command) -> Role | None:
+def permitted_role(caller: Caller, command: Command) -> Role | None:
+    """The caller's role for a command; None if it may not execute it, or may not see what the command refers to."""
+    role = _role_for(caller, command)
+    if RANK[role] < RANK[Role.WRITER]:
+        return None
+    sees_targets = caller.role is not None or all(map(caller.can_read, _xref_targets(command)))
+    return role if sees_targets else None
+
+
+def _role_for(caller: Caller, command: Command) -> Role | None:
     """The lowest of the caller's roles at the entities that a command names."""
     if not caller.groups:
         return caller.role
@@ -34,13 +43,6 @@ def role_for(caller: Caller, command: Command) -> Role | None:
     if isinstance(command, AccessCommand):
         return Role.ADMIN if caller.administers_something else None  # of which places, the decision checks
     return min((caller.role_at(xid) for xid in _named_groups(command)), key=RANK.__getitem__)
-
-
-def is_allowed(caller: Caller, command: Command) -> bool:
-    """Whether the caller may execute a command, and may see what it refers to."""
-    return RANK[role_for(caller, command)] >= RANK[Role.WRITER] and (
-        caller.role is not None or all(map(caller.can_read, _xref_targets(command)))
-    )
 
 
 def _named_groups(command: Command) -> Iterator[str]:

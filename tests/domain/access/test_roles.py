@@ -14,7 +14,7 @@ from annals.domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from annals.domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.permissions import permitted_role
 
 WRITER = Caller("w", groups={"/dirs/d1": Role.WRITER})
 READING = Caller("r", Role.READER, {"/dirs/d1": Role.WRITER})
@@ -50,32 +50,32 @@ BEYOND: list[Command] = [
 @pytest.mark.parametrize("command", WITHIN, ids=str)
 def test_a_role_in_a_group_reaches_what_is_in_it(command: Command) -> None:
     # Callers: a role can hold for single Groups
-    assert is_allowed(WRITER, command)
-    assert role_for(WRITER, command) is Role.WRITER
-    assert is_allowed(READING, command)
+    assert permitted_role(WRITER, command)
+    assert permitted_role(WRITER, command) is Role.WRITER
+    assert permitted_role(READING, command)
 
 
 @pytest.mark.parametrize("command", BEYOND, ids=str)
 def test_a_role_in_a_group_reaches_no_further(command: Command) -> None:
     # Callers: a command that reaches beyond the Group is refused as a whole
-    assert not is_allowed(WRITER, command)
-    assert not is_allowed(READING, command)
+    assert not permitted_role(WRITER, command)
+    assert not permitted_role(READING, command)
 
 
 @pytest.mark.parametrize("command", WITHIN + BEYOND, ids=str)
 def test_a_role_for_the_registry_holds_everywhere(command: Command) -> None:
     # Callers: a writer changes everything, a reader nothing
-    assert is_allowed(ANONYMOUS, command)
-    assert role_for(Caller("a", Role.ADMIN), command) is Role.ADMIN
-    assert not is_allowed(Caller("r", Role.READER), command)
-    assert not is_allowed(Caller("nobody"), command)
+    assert permitted_role(ANONYMOUS, command)
+    assert permitted_role(Caller("a", Role.ADMIN), command) is Role.ADMIN
+    assert not permitted_role(Caller("r", Role.READER), command)
+    assert not permitted_role(Caller("nobody"), command)
 
 
 def test_a_pointer_shows_nothing_that_its_writer_may_not_see() -> None:
     # Callers: a caller that may not read a Group cannot read it through an xref either
     pointing = WriteTree("/dirs/d1/files/f", {"meta": {"xref": "/dirs/d2/files/g"}}, WriteMethod.PUT)
-    assert not is_allowed(WRITER, pointing)
-    assert is_allowed(READING, pointing)
+    assert not permitted_role(WRITER, pointing)
+    assert permitted_role(READING, pointing)
 
 
 def test_what_a_caller_sees() -> None:

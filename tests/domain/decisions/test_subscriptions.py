@@ -15,7 +15,7 @@ from annals.domain.decisions.commands import (
     WriteSubscription,
 )
 from annals.domain.decisions.decide import decide
-from annals.domain.decisions.permissions import is_allowed, role_for
+from annals.domain.decisions.permissions import permitted_role
 from annals.domain.decisions.world import Context, Decision, Secret
 from annals.domain.errors.http_errors import InvalidSubscription, QuotaExceeded
 from annals.domain.errors.problems import NotFound
@@ -338,10 +338,10 @@ def test_roles_that_may_have_subscriptions() -> None:
         "admin in a Group": Caller("a", None, {"/dirs/d": Role.ADMIN}),
         "admin": Caller("a", Role.ADMIN, {"/dirs/d": Role.READER}),
     }
-    may = {name for name, caller in roles.items() if is_allowed(caller, creation)}
+    may = {name for name, caller in roles.items() if permitted_role(caller, creation)}
     assert may == {"writer", "admin in a Group", "admin"}
-    assert role_for(roles["admin in a Group"], creation) is Role.WRITER
-    assert role_for(roles["admin"], creation) is Role.ADMIN
+    assert permitted_role(roles["admin in a Group"], creation) is Role.WRITER
+    assert permitted_role(roles["admin"], creation) is Role.ADMIN
 
 
 def test_the_groups_and_claims_of_the_owner_are_stored(log: Log) -> None:
