@@ -77,7 +77,7 @@ def _through(protocol: str, course: Course, events: Sequence[CloudEvent]) -> flo
         sink = load_sinks()[protocol.partition(",")[0]](course.target, Here())
         waiting = iter(events)
 
-        async def lane() -> None:
+        async def send() -> None:
             for event in waiting:
                 outcome = await sink.send([event])
                 assert outcome.result is DeliveryResult.DELIVERED, outcome
@@ -85,7 +85,7 @@ def _through(protocol: str, course: Course, events: Sequence[CloudEvent]) -> flo
         try:
             await sink.send([_event(0)])
             began = time.perf_counter()
-            await asyncio.gather(*(lane() for _ in range(WIDTH)))
+            await asyncio.gather(*(send() for _ in range(WIDTH)))
             return time.perf_counter() - began
         finally:
             await sink.close()

@@ -38,13 +38,13 @@ def posted(url: str, events: Sequence[CloudEvent]) -> None:
         waiting = iter(events)
         async with httpx.AsyncClient() as client:
 
-            async def lane() -> None:
+            async def send() -> None:
                 for event in waiting:
                     headers, body = encode_message([event], "structured")
                     answer = await client.post(url, content=body, headers=dict(headers))
                     assert answer.status_code == 204
 
-            await asyncio.gather(*(lane() for _ in range(_WIDTH)))
+            await asyncio.gather(*(send() for _ in range(_WIDTH)))
 
     asyncio.run(run())
 

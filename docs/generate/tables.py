@@ -67,7 +67,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
         "delivery_attempt": "The last thousand attempts of each subscription, for seven days.",
         "delivery_hour": "The number of attempts of each subscription in each hour, by their outcomes.",
         "delivery_callback": "Hashes of the secrets with which a sink may consent to deliveries.",
-        "delivery_wish": "Requests to the process that delivers for a subscription, such as a given consent.",
+        "delivery_request": "Requests to the process that delivers for a subscription, such as a given consent.",
         "delivery_process": "The processes that deliver, each with the time until which it counts as alive.",
         "delivery_lease": "Which process delivers for which subscription.",
     },
@@ -83,7 +83,7 @@ _GROUPS: Final[dict[str, dict[str, str]]] = {
     "The state of links": {
         "replication_state": "The progress and the status of each link.",
         "replication_sent": "What a link has written to another registry over a legacy API.",
-        "replication_heard": "Subjects of events that a link has received and not handled yet.",
+        "replication_subject": "Subjects of events that a link has received and not handled yet.",
         "replication_process": "The processes that run links, each with the time until which it counts as alive.",
         "replication_lease": "Which process runs which link.",
     },

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import MetaData, make_url
+from sqlalchemy import Connection, MetaData, inspect, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
@@ -20,6 +20,8 @@ from annals.projections.database.drivers import Database, PostgresDatabase, Sqli
 if TYPE_CHECKING:
     import psycopg
 
+#: What a table or a column was called by an earlier release, in its `info`.
+FORMER_NAME: Final = "former_name"
 #: Seconds between checks whether a SQLite file is unlocked.
 _POLL_SECONDS: Final = 0.002
 #: Seconds for which an unused connection is trusted to be open.
@@ -149,12 +151,27 @@ class StateDatabase:
 
 
 def create_tables(url: str, metadata: MetaData) -> None:
-    """Creates missing tables in the database of the log."""
+    """Creates missing tables in the database of the log, and renames those that have their former names."""
     engine = open_engine(url)
     try:
         with engine.execution_options(**{WRITING: True}).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('annals'))")
+            _rename_former(connection, metadata)
             metadata.create_all(connection)
     finally:
         engine.dispose()
+
+
+def _rename_former(connection: Connection, metadata: MetaData) -> None:
+    present = inspect(connection)
+    names = set(present.get_table_names())
+    for table in metadata.tables.values():
+        former = table.info.get(FORMER_NAME)
+        if former in names and table.name not in names:
+            connection.exec_driver_sql(f"ALTER TABLE {former} RENAME TO {table.name}")
+        columns = {column["name"] for column in present.get_columns(table.name)} if table.name in names else set()
+        for column in table.columns:
+            if column.info.get(FORMER_NAME) in columns:
+                change = f"RENAME COLUMN {column.info[FORMER_NAME]} TO {column.name}"
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} {change}")

@@ -24,7 +24,7 @@ ALL_SUBJECTS: Final = "*"
 _MAX_SUBJECTS: Final = 1000
 _MAX_SUBJECT_LENGTH: Final = 2000
 #: The name of the fact with the time at which another process received an event for the link.
-NOTIFIED_KEY: Final = "told"
+NOTIFIED_KEY: Final = "notified"
 #: Makes another process that changes the same state wait for the end of this transaction; SQLite has one writer.
 _LOCK_STATE: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-link'), hashtext(?))"
 #: Returns the facts to set, of the status that is stored.
@@ -82,26 +82,26 @@ class LinkStates:
         if not subjects:
             return
         with self.writing() as db:
-            (stored_count,) = db.one("SELECT count(*) FROM replication_heard WHERE link = ?", (link,))
+            (stored_count,) = db.one("SELECT count(*) FROM replication_subject WHERE link = ?", (link,))
             stored_subjects = (
                 {ALL_SUBJECTS}
                 if stored_count + len(subjects) > _MAX_SUBJECTS
                 else {_storable_subject(subject) for subject in subjects}
             )
             for subject in sorted(stored_subjects):
-                db.run("INSERT INTO replication_heard VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
+                db.run("INSERT INTO replication_subject VALUES (?, ?) ON CONFLICT DO NOTHING", (link, subject))
 
     def take_subjects(self, link: str) -> list[str]:
         """The subjects of events since the last call, which are deleted. Raises: as `read`."""
         with self.writing() as db:
-            subjects = [row[0] for row in db.all("SELECT subject FROM replication_heard WHERE link = ?", (link,))]
-            db.delete(tables.heard, [(link, subject) for subject in subjects])
+            subjects = [row[0] for row in db.all("SELECT subject FROM replication_subject WHERE link = ?", (link,))]
+            db.delete(tables.subject, [(link, subject) for subject in subjects])
         return [subject for subject in subjects if isinstance(subject, str)]
 
     def delete(self, link: str) -> None:
         """Deletes the state of a deleted link. Raises: as `read`."""
         with self.writing() as db:
-            for table in (tables.state, tables.sent, tables.heard):
+            for table in (tables.state, tables.sent, tables.subject):
                 db.run(f"DELETE FROM {table.name} WHERE link = ?", (link,))
 
     @contextmanager

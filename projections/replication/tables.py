@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, MetaData, Table
 
 from annals.commands.store.database.tables import TEXT
+from annals.projections.database.state_database import FORMER_NAME
 from annals.projections.subscriptions.state.tables import lease_tables
 
 METADATA: Final = MetaData()
@@ -36,11 +37,12 @@ sent: Final = Table(
 )
 
 #: Subjects of events that a link has received and not handled yet.
-heard: Final = Table(
-    "replication_heard",
+subject: Final = Table(
+    "replication_subject",
     METADATA,
     Column("link", TEXT, primary_key=True),
     Column("subject", TEXT, primary_key=True),
+    info={FORMER_NAME: "replication_heard"},
 )
 
 #: The processes that run links, and the process of each link.

@@ -74,7 +74,7 @@ _DAMAGE_PROBLEMS: Final = ("data_retrieval_error", "store_unavailable", "archive
 ROWS: Final[dict[Table, dict[str, Any]]] = {
     deliveries.state: {"subscription": SUB, "revision": 1, "position": 1, "cursor": 1, "facts": "{}"},
     deliveries.pending: {
-        **{"subscription": SUB, "lane": 0, "sequence": 5, "key": "/dirs/d"},
+        **{"subscription": SUB, "queue": 0, "sequence": 5, "key": "/dirs/d"},
         **{"attempts": 1, "first": 1.0, "next": 2.0},
     },
     deliveries.deadletter: {
@@ -92,7 +92,7 @@ ROWS: Final[dict[Table, dict[str, Any]]] = {
     deliveries.LEASES.lease: {"subscription": SUB, "process": "p"},
     replication.state: {"link": "l", "cursor": 1, "facts": "{}"},
     replication.sent: {"link": "l", "key": "!dirs!d", "digest": "x", "own": 1, "place": "/p"},
-    replication.heard: {"link": "l", "subject": "/dirs/d"},
+    replication.subject: {"link": "l", "subject": "/dirs/d"},
     replication.LEASES.process: {"process": "p", "until": 1.0},
     replication.LEASES.lease: {"link": "l", "process": "p"},
 }
@@ -265,7 +265,7 @@ def _deliver(url: str, damaged: str, place: Any) -> None:
     state, leases = StateDatabase(url), Leases(url, 15.0, deliveries.LEASES)
     with state.writing() as db:
         db.run("INSERT OR REPLACE INTO delivery_state VALUES ('fine', 1, 2, 3, '{}')")
-        db.run("INSERT OR REPLACE INTO delivery_wish VALUES ('fine', 'consent', '')")
+        db.run("INSERT OR REPLACE INTO delivery_request VALUES ('fine', 'consent', '')")
         saved = delivery_queries.load_deliveries(db, [damaged, "fine"])
         assert saved["fine"].cursor == 3, place
         requests = delivery_queries.read_requests(db, [damaged, "fine"])

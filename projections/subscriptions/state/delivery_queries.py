@@ -26,7 +26,7 @@ from annals.projections.subscriptions.state.delivery_record import (
 
 _SELECT_STATES: Final = "SELECT subscription, revision, position, cursor, facts FROM delivery_state WHERE {}"
 _SELECT_PENDING: Final = (
-    "SELECT subscription, lane, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
+    "SELECT subscription, queue, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
 )
 _HELD_SUBSCRIPTIONS: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
 _DELETED_SUBSCRIPTIONS: Final = (
@@ -214,17 +214,17 @@ class DeliveryRequest(NamedTuple):
 
 def read_requests(db: Database, ids: Collection[str]) -> list[DeliveryRequest]:
     """The requests about subscriptions, which stay until `delete_requests`."""
-    if db.one("SELECT 1 FROM delivery_wish LIMIT 1") is None:
+    if db.one("SELECT 1 FROM delivery_request LIMIT 1") is None:
         return []
     id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
-    rows = db.all(f"SELECT subscription, name, value FROM delivery_wish WHERE {id_condition}", (id_parameter,))
+    rows = db.all(f"SELECT subscription, name, value FROM delivery_request WHERE {id_condition}", (id_parameter,))
     return [DeliveryRequest(*row) for row in rows]
 
 
 def delete_requests(db: Database, requests: Iterable[DeliveryRequest]) -> None:
     """Deletes requests, unless there is a newer one in place of one."""
     for request in requests:
-        db.run("DELETE FROM delivery_wish WHERE subscription = ? AND name = ? AND value = ?", request)
+        db.run("DELETE FROM delivery_request WHERE subscription = ? AND name = ? AND value = ?", request)
 
 
 def _changed_rows(update: StateUpdate) -> Iterable[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, Float, Index, MetaData, Table
 
 from annals.commands.store.database.tables import TEXT
+from annals.projections.database.state_database import FORMER_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,13 @@ state: Final = Table(
     Column("facts", TEXT, nullable=False),
 )
 
-#: Events after a cursor that are pending while later events are done. lane: 0 live, 1 replayed, 2 dead letters that are
-#: retried. key: ordering key. attempts: number that counted; next: no attempt before this time.
+#: Events after a cursor that are pending while later events are done. queue: 0 live, 1 replayed, 2 dead letters that
+#: are retried. key: ordering key. attempts: number that counted; next: no attempt before this time.
 pending: Final = Table(
     "delivery_pending",
     METADATA,
     Column("subscription", TEXT, primary_key=True),
-    Column("lane", BigInteger, primary_key=True),
+    Column("queue", BigInteger, primary_key=True, info={FORMER_NAME: "lane"}),
     Column("sequence", BigInteger, primary_key=True),
     Column("key", TEXT, nullable=False),
     Column("attempts", BigInteger, nullable=False),
@@ -130,11 +131,12 @@ hour: Final = Table(
 
 #: Requests to the process that delivers for a subscription: `consent` with the hash of the sink, and a rate.
 request: Final = Table(
-    "delivery_wish",
+    "delivery_request",
     METADATA,
     Column("subscription", TEXT, primary_key=True),
     Column("name", TEXT, primary_key=True),
     Column("value", TEXT, nullable=False),
+    info={FORMER_NAME: "delivery_wish"},
 )
 
 #: Later than any time. SQLite also stores text in number columns, and orders it after all numbers.

@@ -10,9 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Column, Integer, MetaData, String, Table
 
 from annals.projections.database import state_database
-from annals.projections.database.state_database import StateDatabase
+from annals.projections.database.state_database import FORMER_NAME, StateDatabase
+from tests.support.registries.in_process import create
 
 
 @contextmanager
@@ -84,3 +86,26 @@ def test_a_connection_that_the_server_has_closed(postgres_url: str, monkeypatch:
                 time.sleep(0.01)
         with getattr(store, mode)() as db:
             assert db.one("SELECT pg_backend_pid()") != (pid,)
+
+
+def test_tables_of_an_earlier_release_get_their_new_names(store_url: str) -> None:
+    # What they have stays, and a second start changes nothing.
+    former = MetaData()
+    Table("delivery_wish", former, *(Column(name, String(99), primary_key=True) for name in "ab"))
+    Table("delivery_pending", former, *(Column(name, Integer, primary_key=True) for name in ("lane", "sequence")))
+    renamed = MetaData()
+    columns = (Column(name, String(99), primary_key=True) for name in "ab")
+    Table("delivery_request", renamed, *columns, info={FORMER_NAME: "delivery_wish"})
+    queue = Column("queue", Integer, primary_key=True, info={FORMER_NAME: "lane"})
+    Table("delivery_pending", renamed, queue, Column("sequence", Integer, primary_key=True))
+    create(store_url)
+    state_database.create_tables(store_url, former)
+    with closing(StateDatabase(store_url)) as store:
+        with store.writing() as db:
+            db.run("INSERT INTO delivery_wish VALUES (?, ?)", ("x", "y"))
+            db.run("INSERT INTO delivery_pending VALUES (?, ?)", (1, 2))
+        for _ in range(2):
+            state_database.create_tables(store_url, renamed)
+            with store.reading() as db:
+                assert db.all("SELECT a, b FROM delivery_request") == [("x", "y")]
+                assert db.all("SELECT queue, sequence FROM delivery_pending") == [(1, 2)]

@@ -384,7 +384,7 @@ def test_consent_before_a_crash(store_url: str) -> None:
 
     def is_taken() -> bool:
         with reader.reading() as db:
-            return db.one("SELECT 1 FROM delivery_wish") is None
+            return db.one("SELECT 1 FROM delivery_request") is None
 
     async def deliver() -> None:
         rig.subscribe()
