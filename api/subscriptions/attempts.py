@@ -11,7 +11,7 @@ from annals.api.http.next_link import next_link
 from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
-from annals.api.subscriptions.context import SubscriptionApiContext, find_subscription, without_hidden_event
+from annals.api.subscriptions.context import SubscriptionApiContext, find_subscription
 from annals.api.subscriptions.responses import json_response
 
 #: Default and maximum number of attempts in a page.
@@ -38,8 +38,7 @@ class AttemptsHandler:
             self._context.registry.readers.latest_view(), request.segments[1], request.caller
         )
         deliveries = self._context.deliveries
-        attempts = deliveries.attempts(subscription.id, before, limit + 1)
+        attempts = deliveries.attempts(subscription.id, before, limit + 1, request.caller.can_read)
         links = [next_link(request, str(attempts[limit - 1]["number"]))] if len(attempts) > limit else []
-        shown = [without_hidden_event(each, each.get("subject"), request.caller) for each in attempts[:limit]]
-        document = {"attempts": shown, "hours": deliveries.hours(subscription.id)}
+        document = {"attempts": attempts[:limit], "hours": deliveries.hours(subscription.id)}
         return json_response(request, 200, document, [(b"cache-control", b"no-store"), *links])

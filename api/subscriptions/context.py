@@ -9,7 +9,7 @@ from typing import Final
 
 from annals.api.feeds.rights import check_reads_something
 from annals.api.registry.open_registry import Registry
-from annals.api.subscriptions.ports import Deliveries, JsonObject, NoDeliveries
+from annals.api.subscriptions.ports import Deliveries, NoDeliveries
 from annals.commands.store.clock import format_time
 from annals.domain.access.roles import ANONYMOUS_READER, Caller
 from annals.domain.decisions.subscriptions import COLLECTION, can_see_subscription
@@ -92,10 +92,3 @@ def position_of_time(log: Log, time: str) -> int:
         else instant
     )
     return log.as_of(format_time(previous_instant), _MAX_TIME).last + 1
-
-
-def without_hidden_event(entry: JsonObject, subject: str | None, caller: Caller) -> JsonObject:
-    """What is known about a delivery, without its event if the caller may no longer read what the event is about."""
-    if subject is None or not subject.startswith("/") or caller.can_read(subject):
-        return entry
-    return {name: value for name, value in entry.items() if name not in ("event", "subject")}

@@ -17,11 +17,9 @@ from annals.api.subscriptions.context import (
     check_writer,
     find_subscription,
     subscription_xid,
-    without_hidden_event,
 )
 from annals.api.subscriptions.ports import JsonObject
 from annals.api.subscriptions.responses import json_response
-from annals.domain.access.roles import Caller
 from annals.domain.decisions.commands import ControlSubscription
 from annals.domain.errors import problems
 from annals.domain.subscriptions.subscription import Subscription
@@ -76,10 +74,10 @@ class DeadLetterHandler:
         limit = _parse_limit(single_value(parameters, "limit"))
         subscription = self._find_subscription(request)
         after_sequence = self._parse_after(single_value(parameters, "after"))
-        dead_letters = list(self._context.deliveries.deadletters(subscription.id, after_sequence, limit + 1))
+        deliveries, can_read = self._context.deliveries, request.caller.can_read
+        dead_letters = deliveries.deadletters(subscription.id, after_sequence, limit + 1, can_read)
         links = [next_link(request, dead_letters[limit - 1]["sequence"])] if len(dead_letters) > limit else []
-        shown = [_without_hidden_event(each, request.caller) for each in dead_letters[:limit]]
-        return json_response(request, 200, shown, [(b"cache-control", b"no-store"), *links])
+        return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
 
     def _parse_after(self, value: str | None) -> str:
         """The sequence after which a page begins; empty for the first page. Raises: BadRequest."""
@@ -93,17 +91,14 @@ class DeadLetterHandler:
 
     def _find(self, request: Request) -> JsonObject:
         subscription = self._find_subscription(request)
-        dead_letter = self._context.deliveries.deadletter(subscription.id, request.segments[3])
+        id, sequence = subscription.id, request.segments[3]
+        dead_letter = self._context.deliveries.deadletter(id, sequence, request.caller.can_read)
         if dead_letter is None:
-            raise problems.NotFound(f"{subscription_xid(subscription.id)}/deadletters/{request.segments[3]}")
-        return _without_hidden_event(dead_letter, request.caller)
+            raise problems.NotFound(f"{subscription_xid(id)}/deadletters/{sequence}")
+        return dead_letter
 
     def _find_subscription(self, request: Request) -> Subscription:
         return find_subscription(self._context.registry.readers.latest_view(), request.segments[1], request.caller)
-
-
-def _without_hidden_event(dead_letter: JsonObject, caller: Caller) -> JsonObject:
-    return without_hidden_event(dead_letter, (dead_letter.get("event") or {}).get("subject"), caller)
 
 
 def _parse_limit(value: str | None) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from annals.domain.access.roles import CanRead
 from annals.domain.subscriptions.subscription import Subscription
 
 #: The members of the JSON object of a status or a dead letter.
@@ -24,13 +25,16 @@ class Deliveries(Protocol):
     def is_replaying(self, subscription: Subscription) -> bool:
         """Whether a replay runs, or was requested and has not begun (SUB-834)."""
 
-    def deadletters(self, id: str, after: str, limit: int) -> Sequence[JsonObject]:
-        """Dead letters in their order, after a `sequence`. Each dead letter has its `sequence` as a member."""
+    def deadletters(self, id: str, after: str, limit: int, can_read: CanRead) -> Sequence[JsonObject]:
+        """Dead letters in their order, after a `sequence`. Each dead letter has its `sequence` as a member.
 
-    def deadletter(self, id: str, sequence: str) -> JsonObject | None:
+        can_read: of the caller; what an event says is left out if the caller may not read its entity any more.
+        """
+
+    def deadletter(self, id: str, sequence: str, can_read: CanRead) -> JsonObject | None:
         """One dead letter; None if it does not exist."""
 
-    def attempts(self, id: str, before: int | None, limit: int) -> Sequence[JsonObject]:
+    def attempts(self, id: str, before: int | None, limit: int, can_read: CanRead) -> Sequence[JsonObject]:
         """Attempts, the newest first, before a `number`; None for the newest (UI-111)."""
 
     def hours(self, id: str) -> Sequence[JsonObject]:
@@ -67,15 +71,15 @@ class NoDeliveries:
         """See Deliveries."""
         return False
 
-    def deadletters(self, id: str, after: str, limit: int) -> Sequence[JsonObject]:
+    def deadletters(self, id: str, after: str, limit: int, can_read: CanRead) -> Sequence[JsonObject]:
         """See Deliveries."""
         return ()
 
-    def deadletter(self, id: str, sequence: str) -> JsonObject | None:
+    def deadletter(self, id: str, sequence: str, can_read: CanRead) -> JsonObject | None:
         """See Deliveries."""
         return None
 
-    def attempts(self, id: str, before: int | None, limit: int) -> Sequence[JsonObject]:
+    def attempts(self, id: str, before: int | None, limit: int, can_read: CanRead) -> Sequence[JsonObject]:
         """See Deliveries."""
         return ()
 

@@ -7,7 +7,7 @@ writers may not.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -134,8 +134,12 @@ NO_CALLER: Final = Caller(ANONYMOUS.name)
 CONSOLE: Final = Caller("console", Role.ADMIN)
 
 
+#: Whether a caller may read the entity at an xid; see `Caller.can_read`.
+CanRead = Callable[[str], bool]
+
+
 def can_read_everything(xid: str) -> bool:
-    """The permission of a caller that may read the whole registry, for `Caller.can_read`."""
+    """The permission of a caller that may read the whole registry."""
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from annals.domain.access.roles import can_read_everything
+from annals.domain.access.roles import CanRead, can_read_everything
 from annals.domain.confluent.errors import invalid_schema
 from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.subjects import group_xid, parse_subject
@@ -13,8 +13,6 @@ from annals.domain.confluent.subjects import group_xid, parse_subject
 GroupOfContext = Callable[[str], str | None]
 #: Returns the live and soft-deleted versions of a subject in a Group, by number.
 VersionsIn = Callable[[str, str], Sequence[SchemaVersion]]
-#: Returns whether the entity at an xid is visible.
-CanRead = Callable[[str], bool]
 #: The number in a reference that stands for the latest version.
 LATEST: int = -1
 _MAX_REFERENCES = 1000

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, Final, Protocol
 
 from annals.commands.store.clock import format_time
+from annals.domain.access.roles import CanRead
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.database.drivers import Database
 from annals.projections.database.state_database import StateDatabase, create_tables
@@ -20,7 +21,7 @@ from annals.projections.events.event_families import EventFamily
 from annals.projections.log.reader import Log
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
 from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES
-from annals.projections.subscriptions.event_messages import EventMessageReader
+from annals.projections.subscriptions.event_messages import EventMessage, EventMessageReader
 from annals.projections.subscriptions.ports import DeliveryPorts
 from annals.projections.subscriptions.sequence import parse_sequence, position_of, sequence_text
 from annals.projections.subscriptions.state import delivery_queries, tables
@@ -102,30 +103,30 @@ class StoredDeliveries:
             return True
         return saved is not None and saved.record.replay is not None
 
-    def deadletters(self, id: str, after: str, limit: int) -> Sequence[Members]:
-        """Dead letters after a `sequence`, in order, each with its event."""
+    def deadletters(self, id: str, after: str, limit: int, can_read: CanRead) -> Sequence[Members]:
+        """Dead letters after a `sequence`, in order, each with its event if the caller can read its entity."""
         after_sequence = parse_sequence(after)
         with self._reading() as db:
             rows = db.all(
                 _SELECT_DEAD_LETTERS.format(">"), (id, -1 if after_sequence is None else after_sequence, limit)
             )
-            return list(self._dead_letters(db, _read_dead_letters(rows)))
+            return list(self._dead_letters(db, _read_dead_letters(rows), can_read))
 
-    def deadletter(self, id: str, sequence: str) -> Members | None:
-        """One dead letter with its event."""
+    def deadletter(self, id: str, sequence: str, can_read: CanRead) -> Members | None:
+        """One dead letter, with its event if the caller can read its entity."""
         number = parse_sequence(sequence)
         if number is None:
             return None
         with self._reading() as db:
             rows = db.all(_SELECT_DEAD_LETTERS.format("="), (id, number, 1))
-            return next(self._dead_letters(db, _read_dead_letters(rows)), None)
+            return next(self._dead_letters(db, _read_dead_letters(rows), can_read), None)
 
-    def attempts(self, id: str, before: int | None, limit: int) -> Sequence[Members]:
-        """Attempts before a number, the newest first, each with its event (UI-111)."""
+    def attempts(self, id: str, before: int | None, limit: int, can_read: CanRead) -> Sequence[Members]:
+        """Attempts before a number, the newest first, each with its event as dead letters have it (UI-111)."""
         oldest = self._ports.clock.now() - tables.ATTEMPT_SECONDS
         with self._reading() as db:
             rows = db.all(_SELECT_ATTEMPTS, (id, BEYOND_ALL_SEQUENCES if before is None else before, oldest, limit))
-            return list(self._attempts(db, _read_attempts(rows)))
+            return list(self._attempts(db, _read_attempts(rows), can_read))
 
     def hours(self, id: str) -> Sequence[Members]:
         """The number of attempts in each hour with attempts, by outcome, the newest first."""
@@ -236,11 +237,14 @@ class StoredDeliveries:
             }
         return {name: value for name, value in status.items() if value is not None}
 
-    def _dead_letters(self, db: Database, dead_letters: Sequence[DeadLetter]) -> Iterator[Members]:
-        """Dead letters as JSON, with their events read from the log."""
-        events = EventMessageReader(lambda: Log(db), self._families).read_again(
-            [dead_letter.sequence for dead_letter in dead_letters]
-        )
+    def _read_events(self, db: Database, sequences: Sequence[int], can_read: CanRead) -> dict[int, EventMessage]:
+        """The events with some numbers whose entities the caller can read, from the log."""
+        found = EventMessageReader(lambda: Log(db), self._families).read_again(sequences)
+        return {sequence: event for sequence, event in found.items() if can_read(event.message.xid)}
+
+    def _dead_letters(self, db: Database, dead_letters: Sequence[DeadLetter], can_read: CanRead) -> Iterator[Members]:
+        """Dead letters as JSON."""
+        events = self._read_events(db, [dead_letter.sequence for dead_letter in dead_letters], can_read)
         for dead_letter in dead_letters:
             members: dict[str, Any] = {
                 "sequence": sequence_text(dead_letter.sequence),
@@ -258,10 +262,9 @@ class StoredDeliveries:
                 "lastattempt": _time_text(dead_letter.last),
             }
 
-    def _attempts(self, db: Database, attempts: Sequence[AttemptRecord]) -> Iterator[Members]:
-        """Attempts as JSON, with their events read from the log."""
-        reader = EventMessageReader(lambda: Log(db), self._families)
-        events = reader.read_again([attempt.sequence for attempt in attempts])
+    def _attempts(self, db: Database, attempts: Sequence[AttemptRecord], can_read: CanRead) -> Iterator[Members]:
+        """Attempts as JSON."""
+        events = self._read_events(db, [attempt.sequence for attempt in attempts], can_read)
         for attempt in attempts:
             event = events.get(attempt.sequence)
             members = {

@@ -15,6 +15,7 @@ from typing import Any
 from cloudevents.core.v1.event import CloudEvent
 
 from annals.commands.store.log import Store
+from annals.domain.access.roles import can_read_everything
 from annals.domain.decisions.commands import DeleteEntities
 from annals.domain.decisions.world import Decision
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityEvent, EntityUpdated
@@ -278,7 +279,7 @@ class Rig:
         return dict(self.deliveries.status(self.subscription(id)))
 
     def deadletters(self, id: str = "s") -> list[dict[str, Any]]:
-        return [dict(letter) for letter in self.deliveries.deadletters(id, "", 1000)]
+        return [dict(letter) for letter in self.deliveries.deadletters(id, "", 1000, can_read_everything)]
 
 
 def attributes(**members: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx
 
 from annals.api.subscriptions.ports import NoDeliveries
+from annals.domain.access.roles import CanRead
 from annals.domain.subscriptions.subscription import Subscription
 from tests.support.registries.in_process import Api
 
@@ -43,10 +44,10 @@ class InMemoryDeliveries(NoDeliveries):
     def is_replaying(self, subscription: Subscription) -> bool:
         return self.running
 
-    def deadletters(self, id: str, after: str, limit: int) -> Sequence[Mapping[str, Any]]:
+    def deadletters(self, id: str, after: str, limit: int, can_read: CanRead) -> Sequence[Mapping[str, Any]]:
         return [self.by_sequence[each] for each in sorted(self.by_sequence) if each > after][:limit]
 
-    def deadletter(self, id: str, sequence: str) -> Mapping[str, Any] | None:
+    def deadletter(self, id: str, sequence: str, can_read: CanRead) -> Mapping[str, Any] | None:
         return self.by_sequence.get(sequence)
 
     def redeliver(self, id: str, sequence: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from annals.domain.access.roles import CanRead
 from annals.domain.confluent.checks import ContentCheck, SchemaContent, SchemaDocument, content_check, read_content
 from annals.domain.confluent.commands import SettingKind, WriteSettings
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_subject
@@ -22,7 +23,6 @@ from annals.domain.confluent.import_commands import (
     ImportedVersion,
     ImportSubject,
 )
-from annals.domain.confluent.references import CanRead
 from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import ScopeSettings, changed_config, parse_mode

@@ -6,11 +6,11 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from annals.domain.access.roles import can_read_everything
+from annals.domain.access.roles import CanRead, can_read_everything
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.changes.drafts import GroupDraft, ResourceDraft, VersionDraft
@@ -110,7 +110,7 @@ class ChangedEntities:
     that its existence stays hidden.
     """
 
-    def __init__(self, changes: ChangeSet, can_read: Callable[[str], bool] = can_read_everything) -> None:
+    def __init__(self, changes: ChangeSet, can_read: CanRead = can_read_everything) -> None:
         self._changes = changes
         self._can_read = can_read
         self._collections: dict[str, set[str]] | None = None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
+from annals.domain.model.builtin import default_source
 from tests.api.subscriptions.test_deliveries import MARK, delivering, subscribed
 from tests.support.polling import until
 from tests.support.registries.in_process import create
+from tests.support.subscribing import bearer, create_subscription
 from tests.support.webhooks import Webhooks, webhooks
 
 
@@ -65,3 +69,41 @@ def test_refused_parameters(sqlite_url: str, sinks: Webhooks, query: str) -> Non
         assert query.partition("=")[0] in answer.text
         assert api.send("GET", "/subscriptions/none/attempts").status_code == 404
         assert api.send("POST", f"{path}/attempts").status_code == 405
+
+
+KEPT: Final = [
+    "/messagecatalog/kept",
+    "/messagecatalog/kept/messagedefinitions/m",
+    "/messagegroups/kept/messages/m/versions/1",
+    "/messagecatalog/kept/messagedefinitions/m/versions/1",
+]
+
+
+def test_events_about_what_the_owner_may_no_longer_read(sqlite_url: str) -> None:
+    # SUB-911, ACC-76: they are hidden, and that there are such deliveries is not. Events of other APIs have their paths
+    # as subjects; the rights are those at the entity.
+    create(sqlite_url, default_source())
+    tokens = {"gina": {"name": "gina"}, "root": {"name": "root", "role": "admin"}}
+    root, gina = bearer("root"), bearer("gina")
+    with webhooks() as sinks, delivering(sqlite_url, tokens=json.dumps(tokens)) as api:
+        sinks.answer = lambda path, event: 400
+        grants = [
+            api.done("POST", "/-/grants", {"subject": "caller:gina", "role": "writer", "at": place}, **root).json()
+            for place in ("/messagegroups/kept", "/messagegroups/lost")
+        ]
+        config = {"families": ["messagecatalog", "xregistry"]}
+        types = ["io.xregistry.version.created", "io.cloudevents.messagecatalog.updated.v1"]
+        wish = {"protocol": "HTTP", "sink": f"{sinks.url}/gina", "config": config, "types": types}
+        path = f"/subscriptions/{create_subscription(api, wish, **gina)['id']}"
+        for name in ("kept", "lost"):
+            api.done("PUT", f"/messagegroups/{name}/messages/m", {"envelope": "CloudEvents/1.0"}, **gina)
+        until(lambda: len(api.done("GET", f"{path}/deadletters", **gina).json()) == 8)
+        api.done("DELETE", f"/-/grants/{grants[1]['id']}", **root)
+        letters = api.done("GET", f"{path}/deadletters", **gina).json()
+        assert [letter["event"]["subject"] for letter in letters if "event" in letter] == KEPT
+        assert [letter["reason"] for letter in letters if "event" not in letter] == ["rejected"] * 4
+        shown = [api.done("GET", f"{path}/deadletters/{letter['sequence']}", **gina).json() for letter in letters]
+        assert shown == letters
+        attempts = api.done("GET", f"{path}/attempts", **gina).json()["attempts"]
+        assert sorted(attempt["subject"] for attempt in attempts if "subject" in attempt) == sorted(KEPT)
+        assert len([attempt for attempt in attempts if "event" not in attempt]) == 4

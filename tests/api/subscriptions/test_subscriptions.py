@@ -288,24 +288,6 @@ def test_dead_letters(api: Api, store_url: str, stored_deliveries: InMemoryDeliv
     assert [each["command"] for each in api.get("/-/interactions") if "Control" in each["command"]] == []
 
 
-def test_dead_letters_about_what_the_owner_may_no_longer_read(store_url: str) -> None:
-    # SUB-911, ACC-76: their events are hidden, and that there are such dead letters is not
-    deliveries = InMemoryDeliveries()
-    create(store_url)
-    with serving(store_url, tokens=TOKENS, master_key=KEY, ports={"deliveries": deliveries}) as api:
-        path = f"/subscriptions/{create_subscription(api, **bearer('gina'))['id']}/deadletters"
-        seen, hidden = (f"{position:020}.00" for position in (1, 2))
-        entries = {
-            sequence: {"sequence": sequence, "event": {"id": "i", "subject": subject}, "reason": "rejected"}
-            for sequence, subject in ((seen, "/dirs/d1/files/f"), (hidden, "/dirs/d2"))
-        }
-        deliveries.by_sequence = entries
-        shown = {"sequence": hidden, "reason": "rejected"}
-        assert api.done("GET", path, **bearer("gina")).json() == [entries[seen], shown]
-        assert api.done("GET", f"{path}/{hidden}", **bearer("gina")).json() == shown
-        assert api.done("GET", path, **bearer("root")).json() == [*entries.values()]
-
-
 @pytest.mark.parametrize("after", ["newest", "1", f"{10**6:020}.00", f"{2**55:020}.99", "9" * 20 + ".00"])
 def test_dead_letters_beyond_what_there_is(api: Api, after: str) -> None:
     # SUB-509, SUB-831: `after` has to be a sequence within the log of this registry; the refusal names the parameter

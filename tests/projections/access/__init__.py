@@ -1,0 +1,1 @@
+"""State about callers beside the log."""

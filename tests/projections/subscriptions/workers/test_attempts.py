@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from annals.domain.access.roles import can_read_everything
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from annals.projections.subscriptions.state.tables import ATTEMPT_SECONDS, ATTEMPT_SLOTS
 from tests.support.delivery_rig import Rig, until
@@ -32,7 +33,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def attempts(
     rig: Rig, id: str = "s", before: int | None = None, limit: int = ATTEMPT_SLOTS + 1
 ) -> list[dict[str, Any]]:
-    return [dict(attempt) for attempt in rig.deliveries.attempts(id, before, limit)]
+    return [dict(attempt) for attempt in rig.deliveries.attempts(id, before, limit, can_read_everything)]
 
 
 def counts(rig: Rig) -> list[dict[str, int]]:
