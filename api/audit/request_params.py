@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,16 +10,16 @@ from urllib.parse import unquote_plus
 
 from annals.api.audit.formats import TableFormat
 from annals.api.audit.representations import IMAGES
+from annals.api.http.query_params import bounded_number
 from annals.domain.errors.problems import BadRequest
 from annals.projections.audit.trail import LogRange
-from annals.projections.log.reader import Log
+from annals.projections.log.reader import MAX_POSITION, Log
 
 #: Maximum number of items in a page.
 MAX_LIMIT: Final = 1000
 #: Maximum number of entities that a list of interactions names for each.
 MAX_XIDS: Final = 10
 
-_NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SWITCH: Final = {"": True, "true": True, "false": False}
 _ORDERS: Final = {"asc": False, "desc": True}
 
@@ -114,16 +113,16 @@ def _choice_parser(values: dict[str, Any]) -> Callable[[str], Any]:
 
 
 def _parse_position(value: str) -> int:
-    if not _NUMBER.match(value):
+    if (position := bounded_number(value, 0, MAX_POSITION)) is None:
         raise ValueError("it takes a position of the log")
-    return int(value)
+    return position
 
 
 def _number_parser(max_value: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
-        if not _NUMBER.match(value) or not 0 < int(value) <= max_value:
+        if (number := bounded_number(value, 1, max_value)) is None:
             raise ValueError(f"it takes a number from 1 to {max_value}")
-        return int(value)
+        return number
 
     return parse
 

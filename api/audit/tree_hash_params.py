@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Final, NamedTuple
 
 from annals.api.audit.formats import JsonMembers, TableLayout
 from annals.api.audit.representations import moment_members
-from annals.api.http.query_params import QueryParams, invalid_param, single_value
+from annals.api.http.query_params import QueryParams, invalid_param, parse_number, single_value
 from annals.domain.access.roles import Caller
 from annals.domain.values import xid as xids
 from annals.projections.audit.tree_hashes import KeyRange, TreePart, key_range_of, merge_parts, part_members
@@ -21,8 +20,6 @@ from annals.projections.entities.view import View
 HASH_PARAMS: Final = ("asof", "from", "to", "parts", "at", "format")
 #: Maximum number of parts in a response.
 MAX_PARTS: Final = 256
-
-_NUMBER: Final = re.compile(r"[0-9]{1,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,10 @@ def parse_hash_params(parameters: QueryParams, xid: str) -> HashParams:
     if split_keys and "parts" in parameters:
         raise invalid_param("parts", 'it cannot be combined with "at"')
     return HashParams(
-        single_value(parameters, "asof"), keys, _parse_parts(single_value(parameters, "parts")), split_keys
+        single_value(parameters, "asof"),
+        keys,
+        parse_number("parts", single_value(parameters, "parts"), 2, MAX_PARTS),
+        split_keys,
     )
 
 
@@ -107,11 +107,3 @@ def _parse_key(xid_text: str, name: str, keys: KeyRange) -> str:
     if not xid_text.startswith("/") or "\0" in xid_text or not keys.low <= key <= keys.high:
         raise invalid_param(name, f'{xid_text!r} is not an xid at or below the path and between "from" and "to"')
     return key
-
-
-def _parse_parts(value: str | None) -> int | None:
-    if value is None:
-        return None
-    if not _NUMBER.match(value) or not 2 <= int(value) <= MAX_PARTS:
-        raise invalid_param("parts", f"it takes a number from 2 to {MAX_PARTS}")
-    return int(value)

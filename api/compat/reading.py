@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from annals.api.compat.access import check_read
@@ -19,6 +19,7 @@ from annals.api.compat.request_params import AFTER, ASOF, LIMIT, URI, query_para
 from annals.api.compat.responses import document_response, json_response
 from annals.api.http import conditional
 from annals.api.http.asof import asof_suffix, escape_link_url, with_asof
+from annals.api.http.query_params import bounded_number
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
@@ -29,6 +30,9 @@ from annals.domain.values import xid as xids
 from annals.projections.compat.definitions import group_object, member_ids, read_definition, version_by_uri
 from annals.projections.compat.versions import CompatVersion, CompatVersions
 from annals.projections.entities.view import View
+
+#: Largest number of a Version that `after` may have.
+_MAX_NUMBER: Final = 10**18 - 1
 
 
 class CompatReadContext(NamedTuple):
@@ -184,15 +188,15 @@ def _page_start(members: Sequence[Any], after_member: str) -> Any:
     """The value after which a page begins, of the same type as the members. Raises: InvalidDefinition."""
     if not members or isinstance(members[0], str):
         return after_member
-    if not (after_member.isascii() and after_member.isdecimal() and len(after_member) < 19):
+    if (number := bounded_number(after_member, 0, _MAX_NUMBER)) is None:
         raise invalid_definition(AFTER, f"{after_member!r} is not a number", "LEG-203")
-    return int(after_member)
+    return number
 
 
 def _parse_limit(limit: str) -> int:
-    if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 0 < int(limit) <= MAX_LIMIT):
+    if (size := bounded_number(limit, 1, MAX_LIMIT)) is None:
         raise invalid_definition(LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}", "LEG-203")
-    return int(limit)
+    return size
 
 
 def _next_link(context: CompatReadContext, limit: str, last_member: str) -> tuple[bytes, bytes]:

@@ -33,7 +33,7 @@ from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.hashes import Interaction
 from annals.projections.log.answer_position import note_position
-from annals.projections.log.reader import Log
+from annals.projections.log.reader import Log, is_position
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ class Feeds:
     def _resume_position(self, feed_params: FeedParams) -> int:
         """The position after which the reader resumes. Raises: BadRequest."""
         last_position = self.log().as_of(feed_params.after, self._clock(), feed_params.name).last
-        return int(feed_params.after) if feed_params.after.isdigit() else last_position
+        return int(feed_params.after) if is_position(feed_params.after) else last_position
 
     async def _first_piece(
         self,

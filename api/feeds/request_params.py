@@ -10,17 +10,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from annals.api.http.query_params import QueryParams, invalid_param, query_params, query_without, single_value
+from annals.api.http.query_params import (
+    QueryParams,
+    bounded_number,
+    invalid_param,
+    query_params,
+    query_without,
+    single_value,
+)
 from annals.api.http.request import Request
 
 #: Maximum number of events in a response that is built completely before it is sent.
 MAX_LIMIT: Final = 10_000
 #: Maximum seconds that a reader may wait for the first event.
 MAX_WAIT: Final = 60
+#: Largest `limit`. It bounds also an endless stream, which ends after so many events.
+_MAX_COUNT: Final = 10**18 - 1
 
 _AFTER: Final = "after"
 _LAST_EVENT_ID: Final = b"last-event-id"
-_NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _SECONDS: Final = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,3})?\Z")
 _PAGING: Final = (_AFTER, "limit", "wait")
 
@@ -61,9 +69,9 @@ def parse_feed_params(request: Request, selection_names: Iterable[str] = ()) -> 
 def _parse_limit(value: str | None) -> int | None:
     if value is None:
         return None
-    if not _NUMBER.match(value) or not int(value):
+    if (limit := bounded_number(value, 1, _MAX_COUNT)) is None:
         raise invalid_param("limit", f"{value!r} is not a number from 1 on")
-    return int(value)
+    return limit
 
 
 def _parse_wait(value: str | None) -> float:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from annals.api.http.next_link import AFTER, next_link
-from annals.api.http.query_params import QueryParams, invalid_param, single_value
+from annals.api.http.query_params import QueryParams, invalid_param, parse_number, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers
 from annals.domain.replication.link_document import ID
@@ -47,10 +47,7 @@ class IdPage(NamedTuple):
 def parse_id_page(parameters: QueryParams) -> IdPage:
     """The page that the parameters ask for. Raises: BadRequest."""
     limit, after = (single_value(parameters, name) for name in PAGE_PARAMS)
-    if limit is not None and not (
-        limit.isascii() and limit.isdecimal() and len(limit) < 5 and 0 < int(limit) <= MAX_LIMIT
-    ):
-        raise invalid_param(_LIMIT, f"{limit!r} is not a number from 1 to {MAX_LIMIT}")
+    size = parse_number(_LIMIT, limit, 1, MAX_LIMIT) or MAX_LIMIT
     if after is not None and not ID.match(after):
         raise invalid_param(AFTER, f"{after!r} is not the id of a member")
-    return IdPage(int(limit) if limit is not None else MAX_LIMIT, after or "")
+    return IdPage(size, after or "")

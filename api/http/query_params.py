@@ -45,9 +45,24 @@ def parse_number(name: str, value: str | None, minimum: int, maximum: int) -> in
     """The value of a parameter as a number; None for none. Raises: BadRequest."""
     if value is None:
         return None
-    if not (value.isascii() and value.isdecimal() and len(value) < 20 and minimum <= int(value) <= maximum):
+    if (number := bounded_number(value, minimum, maximum)) is None:
         raise invalid_param(name, f"{value!r} is not a number from {minimum} to {maximum}")
-    return int(value)
+    return number
+
+
+def bounded_number(text: str, minimum: int, maximum: int) -> int | None:
+    """The number that a text of ASCII digits means; None for another text, and for a number beyond the bounds.
+
+    Leading zeros do not count. A minus sign is accepted if the minimum is below 0.
+    """
+    sign, digits = ("-", text[1:]) if minimum < 0 and text.startswith("-") else ("", text)
+    if not (digits.isascii() and digits.isdecimal()):
+        return None
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > max(len(str(minimum)), len(str(maximum))):  # Python refuses to convert thousands of digits
+        return None
+    number = int(sign + digits)
+    return number if minimum <= number <= maximum else None
 
 
 def is_switched_on(parameters: QueryParams, name: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from annals.api.openapi.builders import Schema
-from annals.api.registry.waitfor import MAX_POSITION, TIMEOUT, WAITFOR
+from annals.api.registry.waitfor import TIMEOUT, WAITFOR
+from annals.projections.log.reader import MAX_POSITION
 
 _POSITION_NAME: Final = "Annals-Position"
 #: The Parameter Objects, by component name.

@@ -19,19 +19,17 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from annals.api.http.disconnects import watch_client
-from annals.api.http.query_params import all_query_params, invalid_param, query_without, single_value
+from annals.api.http.query_params import all_query_params, bounded_number, invalid_param, query_without, single_value
 from annals.api.http.request import Request
 from annals.api.registry.log_head_watcher import POLL_SECONDS, LogHeadWatcher
 from annals.domain.errors.http_errors import PositionNotReached
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
+from annals.projections.log.reader import MAX_POSITION
 
 WAITFOR: Final = "waitfor"
 TIMEOUT: Final = "timeout"
-#: The last position that a log can have.
-MAX_POSITION: Final = 2**63 - 1
 
-_POSITION: Final = re.compile(r"[0-9]{1,19}\Z")
 _SECONDS: Final = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?\Z")
 _WAITING_METHODS: Final = ("GET", "HEAD")
 
@@ -88,17 +86,17 @@ class PositionWaits:
     def _parse(self, request: Request) -> _Wait:
         """The wait that a request asks for. Raises: BadRequest."""
         parameters = all_query_params(request)
-        position = single_value(parameters, WAITFOR) or ""
+        text = single_value(parameters, WAITFOR) or ""
         if request.method not in _WAITING_METHODS:
             raise invalid_param(WAITFOR, "only GET and HEAD can wait; a write always sees the latest state")
-        if not _POSITION.match(position) or int(position) > MAX_POSITION:
-            raise invalid_param(WAITFOR, f"{position!r} is not a position of the log from 0 to {MAX_POSITION}")
+        if (position := bounded_number(text, 0, MAX_POSITION)) is None:
+            raise invalid_param(WAITFOR, f"{text!r} is not a position of the log from 0 to {MAX_POSITION}")
         timeout = single_value(parameters, TIMEOUT)
         if timeout is None:
-            return _Wait(int(position), self._max_seconds)
+            return _Wait(position, self._max_seconds)
         if not _SECONDS.match(timeout) or float(timeout) > self._max_seconds:
             raise invalid_param(TIMEOUT, f"{timeout!r} is not a number of seconds from 0 to {self._max_seconds:g}")
-        return _Wait(int(position), float(timeout))
+        return _Wait(position, float(timeout))
 
     async def _has_reached(self, position: int) -> bool:
         if position > self._reached:

@@ -14,13 +14,14 @@ from starlette.types import Receive
 from annals.api.feeds.formats import NDJSON
 from annals.api.http.json_bodies import json_response
 from annals.api.http.limits import MAX_BODY, check_unencoded
-from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.query_params import bounded_number, invalid_param, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.replication.representations import LinkApiContext, find_link
 from annals.domain.errors.http_errors import BodyTooLarge, UnsupportedMediaType
 from annals.domain.errors.problems import BadRequest
 from annals.domain.values.line_buffer import LineBuffer
+from annals.projections.log.reader import MAX_POSITION
 from annals.projections.replication.log.log_lines import BrokenFeed
 
 #: Number of pushes that are received at the same time; others wait.
@@ -50,7 +51,7 @@ class LogReceiveHandler:
         """
         params = query_params(request, (_AFTER, _STATE))
         after_text, state = single_value(params, _AFTER) or "0", single_value(params, _STATE) or ""
-        if not (after_text.isascii() and after_text.isdecimal() and len(after_text) < 19):
+        if (after := bounded_number(after_text, 0, MAX_POSITION)) is None:
             raise invalid_param(_AFTER, f"{after_text!r} is not a position")
         if not _STATE_HASH.fullmatch(state):
             raise invalid_param(_STATE, f"{state!r} is not a state hash of 64 hex digits")
@@ -59,7 +60,7 @@ class LogReceiveHandler:
         check_unencoded(request)
         body = _RequestBody(receive)
         try:
-            future = self._pool.submit(self._receive, request.segments[2], int(after_text), state, body)
+            future = self._pool.submit(self._receive, request.segments[2], after, state, body)
             position = await asyncio.wrap_future(future)
         except BrokenFeed as error:
             raise BadRequest(error_detail=str(error)) from None

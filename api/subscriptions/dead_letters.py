@@ -9,7 +9,7 @@ from typing import Final
 from starlette.types import Receive
 
 from annals.api.http.next_link import next_link
-from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.query_params import invalid_param, parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.subscriptions.context import (
@@ -71,7 +71,7 @@ class DeadLetterHandler:
 
     def _list_page(self, request: Request) -> Response:
         parameters = query_params(request, ("after", "limit"))
-        limit = _parse_limit(single_value(parameters, "limit"))
+        limit = parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or DEFAULT_LIMIT
         subscription = self._find_subscription(request)
         after_sequence = self._parse_after(single_value(parameters, "after"))
         deliveries, can_read = self._context.deliveries, request.caller.can_read
@@ -99,11 +99,3 @@ class DeadLetterHandler:
 
     def _find_subscription(self, request: Request) -> Subscription:
         return find_subscription(self._context.registry.readers.latest_view(), request.segments[1], request.caller)
-
-
-def _parse_limit(value: str | None) -> int:
-    if value is None:
-        return DEFAULT_LIMIT
-    if not (value.isascii() and value.isdecimal() and len(value) < 5 and 0 < int(value) <= MAX_LIMIT):
-        raise invalid_param("limit", f"{value!r} is not a number from 1 to {MAX_LIMIT}")
-    return int(value)

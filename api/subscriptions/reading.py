@@ -27,6 +27,7 @@ from annals.domain.subscriptions.subscription import Subscription
 from annals.domain.subscriptions.subscription_document import normalized_source
 from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
+from annals.projections.log.reader import MAX_POSITION
 from annals.projections.subscriptions.state.subscriptions import CreatedSubscription
 
 #: Maximum number of subscriptions in a page.
@@ -88,7 +89,7 @@ class SubscriptionReadHandler:
             values["source"] = normalized_source(source, self._context.read_support())
         limit = parse_number("limit", values["limit"], 1, MAX_LIMIT)
         snapshot = self._snapshot(request, values[_ASOF])
-        after_position = parse_number("after", values["after"], 0, (1 << 63) - 1) or 0
+        after_position = parse_number("after", values["after"], 0, MAX_POSITION) or 0
         entries = list(
             islice(
                 self._matching_subscriptions(snapshot, request.caller, values, after_position),

@@ -22,6 +22,7 @@ from annals.commands.store.hashes import Interaction
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.answer_position import note_position
+from annals.projections.log.reader import is_position
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -91,7 +92,7 @@ class Snapshots:
         with self._readers.view() as view:
             interaction = view.log.as_of(asof, self._clock())
             definitions = self._read_definitions(view.as_of(interaction.last))
-        is_fixed = asof.isdecimal() or asof.casefold() == interaction.folded
+        is_fixed = is_position(asof) or asof.casefold() == interaction.folded
         snapshot = Snapshot(interaction, definitions, is_fixed)
         if is_fixed:
             _add_to_cache(self._cache, asof, snapshot)

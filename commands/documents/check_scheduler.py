@@ -46,7 +46,7 @@ class CheckScheduler:
         self._on_failure = on_failure
         self._lock = Lock()
         self._queues = ResourceQueues(self._release)
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-inquiry")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="annals-command-checks")
         #: How many commands wait for check results.
         self.waiting_count = 0
 

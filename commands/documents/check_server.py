@@ -62,8 +62,7 @@ class CheckRequest(NamedTuple):
 class ParsedDocumentCache:
     """The parsed forms of the documents used last, limited by the size of the documents in bytes."""
 
-    def __init__(self, max_bytes: int = CACHED_BYTES) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self) -> None:
         self._bytes = 0
         self._documents: OrderedDict[FormatCheck, tuple[int, Any]] = OrderedDict()
 
@@ -96,7 +95,7 @@ class ParsedDocumentCache:
             entry = len(content), violation.with_traceback(None)  # its frames would keep half-built objects alive
         self._documents[document] = entry
         self._bytes += len(content)
-        while self._bytes > self._max_bytes and len(self._documents) > 1:
+        while self._bytes > CACHED_BYTES and len(self._documents) > 1:
             self._bytes -= self._documents.popitem(last=False)[1][0]
         return entry
 

@@ -127,36 +127,55 @@ class DocumentChecker:
         """
         checks = list(document_checks)
         results = self.cached_results(checks)
-        remaining = [check for check in checks if check not in results]
-        if len(remaining) <= FEW_CHECKS:
-            small_documents = self._load_small_documents(remaining, load_document)
-            results |= self.quick_results(remaining, small_documents)
-            remaining, load_document = (
-                [check for check in remaining if check not in results],
-                _read_or_load(small_documents, load_document),
-            )
-        budget = _TimeBudget(self._limits, len(remaining))
-        counter = PhaseCounter(report_phase, "checked", len(remaining))
-        documents = [check for check in remaining if not isinstance(check, CompatibilityCheck)]
-        compatibility_checks = [check for check in remaining if isinstance(check, CompatibilityCheck)]
-        if len(remaining) > FEW_CHECKS:
-            results.update(self._run_checks(documents, load_document, budget, counter))
-            # A document that is invalid in its format is not compared with others.
-            results |= {
-                check: failure
-                for check in compatibility_checks
-                if (failure := results.get(check.reader) or results.get(check.writer))
-            }
-            documents, compatibility_checks = [], [check for check in compatibility_checks if check not in results]
-        results.update(self._run_checks([*documents, *compatibility_checks], load_document, budget, counter))
-        self._cache_results(
-            {check: results[check] for check in remaining if check in results and results[check] not in _FAILED_RESULTS}
+        uncached = [check for check in checks if check not in results]
+        new_results = (
+            self._check_few(uncached, load_document, report_phase)
+            if len(uncached) <= FEW_CHECKS
+            else self._check_many(uncached, results, load_document, report_phase)
         )
+        self._cache_results(new_results)
+        results |= new_results
         return {check: results.get(check, (TIMED_OUT,)) for check in checks}
 
     def stop(self) -> None:
         """Abandons running checks; their callers get ServerBusy at once."""
         self._client.close()
+
+    def _check_few(
+        self, document_checks: Sequence[DocumentCheck], load_document: LoadDocument, report_phase: ReportPhase | None
+    ) -> dict[DocumentCheck, CheckResult]:
+        """The results of a few checks: cheap ones run here, the others as one batch in a process."""
+        small_documents = self._load_small_documents(document_checks, load_document)
+        results = self.quick_results(document_checks, small_documents)
+        documents, comparisons = _split_checks(check for check in document_checks if check not in results)
+        remaining = [*documents, *comparisons]
+        budget, counter = self._start_request(len(remaining), report_phase)
+        load_other_document = _read_or_load(small_documents, load_document)
+        return results | dict(self._run_checks(remaining, load_other_document, budget, counter))
+
+    def _check_many(
+        self,
+        document_checks: Sequence[DocumentCheck],
+        cached_results: CheckResults,
+        load_document: LoadDocument,
+        report_phase: ReportPhase | None,
+    ) -> dict[DocumentCheck, CheckResult]:
+        """The results of many checks, which run in processes. cached_results: of other checks of the request."""
+        documents, comparisons = _split_checks(document_checks)
+        budget, counter = self._start_request(len(document_checks), report_phase)
+        results = dict(self._run_checks(documents, load_document, budget, counter))
+        document_results = {**cached_results, **results}
+        # A document that is invalid in its format is not compared with others.
+        results |= {
+            check: failure
+            for check in comparisons
+            if (failure := document_results.get(check.reader) or document_results.get(check.writer))
+        }
+        remaining = [check for check in comparisons if check not in results]
+        return results | dict(self._run_checks(remaining, load_document, budget, counter))
+
+    def _start_request(self, check_count: int, report_phase: ReportPhase | None) -> tuple[_TimeBudget, PhaseCounter]:
+        return _TimeBudget(self._limits, check_count), PhaseCounter(report_phase, "checked", check_count)
 
     def _run_checks(
         self,
@@ -246,7 +265,11 @@ class DocumentChecker:
 
     def _cache_results(self, results: CheckResults) -> None:
         with self._lock:
-            self._cache.update((check, result) for check, result in results.items() if not _is_large(check))
+            self._cache.update(
+                (check, result)
+                for check, result in results.items()
+                if result not in _FAILED_RESULTS and not _is_large(check)
+            )
             while len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
 
@@ -270,6 +293,20 @@ class _TimeBudget:
     @property
     def is_left(self) -> bool:
         return self.losses < self._max_losses and monotonic() < self._deadline
+
+
+def _split_checks(
+    document_checks: Iterable[DocumentCheck],
+) -> tuple[list[DocumentCheck], list[CompatibilityCheck]]:
+    """The checks of documents by themselves, and the comparisons of two."""
+    documents: list[DocumentCheck] = []
+    comparisons: list[CompatibilityCheck] = []
+    for check in document_checks:
+        if isinstance(check, CompatibilityCheck):
+            comparisons.append(check)
+        else:
+            documents.append(check)
+    return documents, comparisons
 
 
 def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> bool:

@@ -47,25 +47,26 @@ BATCH_EVENTS: Final = 2000
 
 
 class EntityProjection:
-    """The REST read model. name: under which its position is stored; target_tables: the set of tables that it writes.
+    """The REST read model.
 
-    max_leaves: see `AttributeIndex`. max_behind: the maximum number of events that the attribute index is behind; None
-    if it stays behind until `index_rows` has filled it.
+    position_name: under which its position is stored; a rebuild has its own, next to that of the current read model.
+    target_tables: the set of tables that it writes. max_leaves: see `AttributeIndex`. max_behind: the maximum number of
+    events that the attribute index is behind; None if it stays behind until `index_rows` has filled it.
     """
 
     name = "entities"
 
     def __init__(
         self,
-        name: str = name,
+        position_name: str = name,
         target_tables: ReadModelTables | None = None,
         max_leaves: int = MAX_LEAVES,
         max_behind: int | None = MAX_BEHIND,
     ) -> None:
-        self._position_name = name
+        self._position_name = position_name
         self._tables = target_tables or tables()
         self._max_behind = max_behind
-        self._index = AttributeIndex(name, self._tables, max_leaves)
+        self._index = AttributeIndex(position_name, self._tables, max_leaves)
 
     def create(self, connection: Connection) -> None:
         """Creates the tables again unless all exist as required; new tables start from the beginning of the log."""

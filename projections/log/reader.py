@@ -80,6 +80,8 @@ _SELECT_EXACT: Final = f"SELECT {_EVENT_COLUMNS} FROM log WHERE (stream, revisio
 #: The maximum number of events that one statement looks up.
 _LOOKUP_SIZE: Final = 250
 
+#: The last position that a client can name.
+MAX_POSITION: Final = 2**63 - 1
 #: Beyond the end of any log.
 _MAX_POSITION: Final = 2**62
 #: Types of the columns, without those of bytes.
@@ -90,6 +92,11 @@ _CHAIN_INDEX: Final = Interaction._fields.index("chain")
 
 _POSITION_TEXT: Final = re.compile(r"[0-9]{1,19}\Z")
 _TIME_START: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+
+
+def is_position(moment: str) -> bool:
+    """Whether a moment is a position; other texts are times or correlation ids, even if they are longer numbers."""
+    return _POSITION_TEXT.match(moment) is not None
 
 
 def stored_interaction(row: Sequence[Any]) -> Interaction:
@@ -201,7 +208,7 @@ class Log:
         the log is ahead of it. name: the parameter of the moment.
         Raises: BadRequest for a malformed, unknown or future moment.
         """
-        if _POSITION_TEXT.match(moment):
+        if is_position(moment):
             return self._interaction_at_position(int(moment), name)
         if _TIME_START.match(moment):
             return self._interaction_by_time(moment, format_time(now), name)
@@ -219,7 +226,7 @@ class Log:
         named_interaction = self.as_of(moment, now, name)
         if _TIME_START.match(moment):
             return named_interaction
-        return self.interaction_at(int(moment) - 1 if _POSITION_TEXT.match(moment) else named_interaction.first - 1)
+        return self.interaction_at(int(moment) - 1 if is_position(moment) else named_interaction.first - 1)
 
     def _interaction_at_position(self, position: int, name: str) -> Interaction:
         last = self.head().last

@@ -82,7 +82,6 @@ _READ_FLAGS: Final = ("aliases", "deleted", "deletedOnly", "defaultToGlobal", "l
 _READ_TEXTS: Final = ("subject", "subjectPrefix", "contextPrefix", "format", "referenceFormat", "asof")
 _PAGE: Final = ("offset", "limit")
 _WRITE_FLAGS: Final = ("normalize", "force", "permanent", "recursive", "dryrun")
-_ERROR: Final[Schema] = {"$ref": "#/components/schemas/Error"}
 _VARIABLE: Final = re.compile(r"{(\w+)}")
 
 

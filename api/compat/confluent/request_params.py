@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from annals.api.compat.confluent.responses import MEDIA_TYPES, status_error
+from annals.api.http.query_params import bounded_number
 from annals.api.http.request import Request
 from annals.domain.confluent.commands import LATEST_OR_NEXT, SchemaRequest
 from annals.domain.confluent.errors import SchemaRegistryError, invalid_schema, invalid_version
@@ -23,6 +24,7 @@ _CHARSETS: Final = frozenset(
     ("ascii", "utf-8", "iso8859-1", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
 )
 _LATEST: Final = ("latest", "-1")
+_MAX_INTEGER: Final = 10**10 - 1
 #: The version `latest`.
 LATEST_VERSION: Final = 0
 
@@ -51,11 +53,11 @@ class QueryParams:
         return self.text(name).lower() == "true"
 
     def integer(self, name: str, default: int) -> int:
-        """Raises: SchemaRegistryError, 404, for a text that is no integer."""
-        text = self.text(name, str(default))
-        if not text.removeprefix("-").isdecimal() or len(text) > 10:
+        """Raises: SchemaRegistryError, 404, for a text that is no integer of at most ten digits."""
+        number = bounded_number(self.text(name, str(default)), -_MAX_INTEGER, _MAX_INTEGER)
+        if number is None:
             raise status_error(404)
-        return int(text)
+        return number
 
     def page(self, members: Sequence[Any]) -> list[Any]:
         """The part of a list that `offset` and `limit` name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,7 +13,7 @@ from annals.api.compat.confluent.view import ConfluentView
 from annals.api.feeds.rights import check_reads_something
 from annals.api.http.json_bodies import json_response
 from annals.api.http.methods import read_only_options
-from annals.api.http.query_params import QueryParams, invalid_param, query_params, single_value
+from annals.api.http.query_params import QueryParams, invalid_param, parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.api.registry.open_registry import Registry
@@ -28,7 +27,7 @@ SUBJECTS: Final = "subjects"
 #: Maximum number of subjects in an answer.
 MAX_LIMIT: Final = 1000
 _DEFAULT_LIMIT: Final = 100
-_NUMBER: Final = re.compile(r"[0-9]{1,9}\Z")
+_MAX_OFFSET: Final = 10**9 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +86,9 @@ def _parse(parameters: QueryParams) -> _SubjectsRequest:
     context = parse_context(text) if text else None
     if text and context is None:
         raise invalid_param("context", "it takes the name of a context, such as .team")
-    limit = _number(parameters, "limit", _DEFAULT_LIMIT)
-    if not 1 <= limit <= MAX_LIMIT:
-        raise invalid_param("limit", f"it takes a number from 1 to {MAX_LIMIT}")
-    return _SubjectsRequest(context, _number(parameters, "offset", 0), limit)
-
-
-def _number(parameters: QueryParams, name: str, default: int) -> int:
-    text = single_value(parameters, name)
-    if text is not None and not _NUMBER.match(text):
-        raise invalid_param(name, "it takes a number")
-    return default if text is None else int(text)
+    limit = parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or _DEFAULT_LIMIT
+    offset = parse_number("offset", single_value(parameters, "offset"), 0, _MAX_OFFSET) or 0
+    return _SubjectsRequest(context, offset, limit)
 
 
 def _members(view: ConfluentView, subject: Subject) -> Mapping[str, Any]:

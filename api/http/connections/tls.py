@@ -90,7 +90,7 @@ class _CurrentContext(ssl.SSLContext):
 
 
 class _LoggedConnection(ssl.SSLObject):
-    """The TLS of one connection, whose failed handshake is logged: the client is told nothing."""
+    """The TLS of one connection, whose failed handshake is logged, because the client gets no reason."""
 
     def do_handshake(self) -> None:
         try:
@@ -104,7 +104,7 @@ class _LoggedConnection(ssl.SSLObject):
 
 
 def _log_failure(reason: str) -> None:
-    """Logs a handshake that fails: the client is told nothing, and the event loop logs nothing."""
+    """Logs a handshake that fails: the client gets no reason, and the event loop logs nothing."""
     left_out = _LINES.admit(reason)
     if left_out is not None:
         _LOG.warning("a TLS handshake failed: %s", reason, extra={"left_out": left_out} if left_out else {})

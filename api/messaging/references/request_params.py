@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from annals.api.audit.request_params import AuditParams, parse_audit_params
-from annals.api.http.query_params import invalid_param, is_switched_on, query_params, single_value
+from annals.api.http.query_params import invalid_param, is_switched_on, parse_number, query_params, single_value
 from annals.api.http.request import Request
 
 #: The directions, in the order of a response: references of the entity, and those that lead to it.
@@ -51,7 +51,8 @@ class ReferenceParams:
 def parse_reference_params(request: Request) -> ReferenceParams:
     """The parameters of a request. Raises: BadRequest, which names the parameter and its rule."""
     parameters = query_params(request, PARAMETERS)
-    depth, below = _parse_depth(single_value(parameters, "depth")), is_switched_on(parameters, "below")
+    depth = parse_number("depth", single_value(parameters, "depth"), 1, MAX_DEPTH) or 1
+    below = is_switched_on(parameters, "below")
     if below and depth > 1:
         raise invalid_param("below", "it cannot be combined with a depth of more than 1")
     return ReferenceParams(
@@ -69,14 +70,6 @@ def _parse_directions(value: str | None) -> tuple[str, ...]:
     if not names <= frozenset(DIRECTIONS):
         raise invalid_param("direction", "it takes in, out, or both with a comma")
     return tuple(name for name in DIRECTIONS if name in names)
-
-
-def _parse_depth(value: str | None) -> int:
-    if value is None:
-        return 1
-    if not (value.isascii() and value.isdecimal() and len(value) < 4 and 1 <= int(value) <= MAX_DEPTH):
-        raise invalid_param("depth", f"it takes a number from 1 to {MAX_DEPTH}")
-    return int(value)
 
 
 def _parse_after(value: str | None) -> ReferenceCursor | None:

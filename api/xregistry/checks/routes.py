@@ -12,11 +12,12 @@ from starlette.types import Receive
 from annals.api.http.limits import read_body
 from annals.api.http.methods import check_caller, post_only_options
 from annals.api.http.problem_response import root_link
-from annals.api.http.query_params import query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import JSON, Response
 from annals.api.registry.open_registry import Registry
-from annals.api.xregistry.checks.check import CandidateVersion, load_candidate
+from annals.api.xregistry.checks.candidate import CandidateVersion
+from annals.api.xregistry.checks.check import load_candidate
+from annals.api.xregistry.checks.request_params import parse_check_params
 from annals.api.xregistry.request.paths import PathKind, resolve_path
 from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.errors import problems
@@ -24,7 +25,6 @@ from annals.domain.values.json_text import dumps
 
 CHECK: Final = "check"
 
-_PARAMETERS: Final = ("format", "compatibility", "against", "version")
 #: Number of concurrent checks. They have their own threads: a check may wait long, and other requests need the shared
 #: ones.
 MAX_CONCURRENT_CHECKS: Final = 8
@@ -49,14 +49,13 @@ class CheckRoutes:
         return Response(200, [JSON, root_link(request.base)], report)
 
     def _check(self, request: Request, content: bytes) -> bytes:
-        parameters = query_params(request, _PARAMETERS)
-        format, rule, against, replaced = (single_value(parameters, name) for name in _PARAMETERS)
+        params = parse_check_params(request)
         with self._registry.readers.view() as view:
             definitions = self._definitions_cache.current(view)
             target = resolve_path(request.segments[2:], definitions.model)
             if target.kind is not PathKind.RESOURCE or target.resource is None or not target.resource.hasdocument:
                 raise problems.NotFound(target.xid, detail="it is not a Resource with documents")
-            candidate = load_candidate(view, target, content, format, rule, against, replaced)
+            candidate = load_candidate(view, target, content, params)
         # Documents never change, so the check runs without a snapshot of the database.
         return dumps(candidate.report(self._check_results(candidate, content)))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
+from annals.api.http.query_params import parse_number
 from annals.api.http.request import READ_METHODS
 from annals.api.registry.capabilities import Capabilities
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
@@ -36,7 +37,8 @@ WRITE_FLAGS: Final = ("epoch", "ignore", "setdefaultversionid")
 UNFILTERED_KINDS: Final = frozenset((PathKind.CAPABILITIES, PathKind.MODEL, PathKind.MODELSOURCE))
 #: Targets of a write with `setdefaultversionid`.
 VERSIONED_KINDS: Final = frozenset((PathKind.RESOURCE, PathKind.META, PathKind.VERSIONS, PathKind.VERSION))
-_NUMBER: Final = re.compile(r"[0-9]{1,20}\Z")
+#: Largest limit of a page.
+_MAX_LIMIT: Final = (1 << 64) - 1
 #: The patch number, which is ignored when versions are compared (FLAG-60).
 _PATCH_VERSION: Final = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+")
 #: The parsed value of `inline=*`.
@@ -107,7 +109,7 @@ def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: 
         setdefaultversionid=_single_value(parameters, "setdefaultversionid"),
         filter=tuple(map(_parse_conjunction, parameters["filter"])) if "filter" in parameters else None,
         sort=_single_value(parameters, "sort"),
-        limit=_parse_limit(_single_value(parameters, "limit")),
+        limit=parse_number("limit", _single_value(parameters, "limit"), 1, _MAX_LIMIT),
         cursor=_single_value(parameters, "cursor"),
         dryrun="dryrun" in parameters,
         asof=_single_value(parameters, "asof"),
@@ -152,14 +154,6 @@ def _single_value(parameters: RawParams, name: str) -> str | None:
 
 def _parse_conjunction(value: str) -> tuple[str, ...]:
     return tuple(unquote_plus(part) for part in value.split(","))
-
-
-def _parse_limit(value: str | None) -> int | None:
-    if value is None:
-        return None
-    if not _NUMBER.match(value) or not 0 < int(value) < 1 << 64:
-        raise problems.BadRequest(error_detail=f"the limit {value!r} is not a number from 1 to {(1 << 64) - 1}")
-    return int(value)
 
 
 def _parse_ignore(values: list[str], supported: frozenset[str]) -> frozenset[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from annals.api.audit.request_params import AuditParams, parse_audit_params
-from annals.api.http.query_params import invalid_param, query_params, single_value
+from annals.api.http.query_params import invalid_param, parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.domain.search.matching import ResultKey
 from annals.domain.search.query import InvalidQuery, Query, parse_query
@@ -19,7 +19,6 @@ MAX_LIMIT: Final = 100
 ALL_VERSIONS: Final = "all"
 
 _ASOF: Final = "asof"
-_NUMBER: Final = re.compile(r"[0-9]{1,9}\Z")
 _AFTER: Final = re.compile(r"([0-9]):(![^\0\s]{1,1000})\Z")
 
 
@@ -45,7 +44,7 @@ def parse_search_params(request: Request) -> SearchParams:
     return SearchParams(
         _parse_query(single_value(parameters, "q")),
         parse_audit_params(request.query, ("format",)),
-        _parse_limit(single_value(parameters, "limit")),
+        parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or DEFAULT_LIMIT,
         _parse_after(single_value(parameters, "after")),
         versions == ALL_VERSIONS,
     )
@@ -58,14 +57,6 @@ def _parse_query(value: str | None) -> Query:
         return parse_query(value)
     except InvalidQuery as error:
         raise invalid_param("q", str(error)) from None
-
-
-def _parse_limit(value: str | None) -> int:
-    if value is None:
-        return DEFAULT_LIMIT
-    if not _NUMBER.match(value) or not 1 <= int(value) <= MAX_LIMIT:
-        raise invalid_param("limit", f"it takes a number from 1 to {MAX_LIMIT}")
-    return int(value)
 
 
 def _parse_after(value: str | None) -> ResultKey | None:

@@ -5,24 +5,43 @@ Spec: core 1.0-rc4, "compatibility Attribute", "ancestorid Attribute". Rules ENT
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 
+V = TypeVar("V")
 
-def ancestors_of(resource: ResourceDraft, version: VersionDraft, *, all_ancestors: bool) -> list[VersionDraft]:
+
+def compares_all_ancestors(rule: str) -> bool:
+    """Whether a rule compares a Version with all its ancestors, otherwise only with the nearest (ENT-112).
+
+    rule: in lower case.
+    """
+    return rule.endswith("_transitive")
+
+
+def ancestors_of(version: V, ancestor_of: Callable[[V], V | None], *, all_ancestors: bool) -> list[V]:
     """A Version's ancestors, nearest first; a root has none (SC-32).
 
-    all_ancestors: all up to the root, otherwise only the nearest.
+    ancestor_of: returns the nearest ancestor of a Version; None for a root. all_ancestors: all up to the root,
+    otherwise only the nearest.
     """
-    ancestors: list[VersionDraft] = []
-    current = version
-    while not _is_root(current):
-        current = resource.versions[_ancestor_id(current)]
+    ancestors: list[V] = []
+    current = ancestor_of(version)
+    while current is not None:
         ancestors.append(current)
-        if not all_ancestors:
-            break
+        current = ancestor_of(current) if all_ancestors else None
     return ancestors
+
+
+def compared_drafts(resource: ResourceDraft, version: VersionDraft, rule: str) -> list[VersionDraft]:
+    """The Versions that a rule compares a Version with. The loaded Versions of the Resource have to contain them."""
+
+    def ancestor_of(draft: VersionDraft) -> VersionDraft | None:
+        return None if _is_root(draft) else resource.versions[_ancestor_id(draft)]
+
+    return ancestors_of(version, ancestor_of, all_ancestors=compares_all_ancestors(rule))
 
 
 def versions_to_check(resource: ResourceDraft, *, is_compared: bool, transitive: bool) -> list[VersionDraft]:

@@ -17,7 +17,12 @@ from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.checks.document_checks import CheckResults
 from annals.domain.decisions.confluent.schema_ids import content_checks
-from annals.domain.decisions.rules.compared_versions import affects_descendants, ancestors_of, versions_to_check
+from annals.domain.decisions.rules.compared_versions import (
+    affects_descendants,
+    compared_drafts,
+    compares_all_ancestors,
+    versions_to_check,
+)
 from annals.domain.decisions.rules.stored_entities import StoredEntityErrors
 from annals.domain.decisions.rules.version_checks import VersionCheck, compatibility_violations, format_check
 from annals.domain.errors.problems import (
@@ -126,7 +131,7 @@ def _checks_of_resource(
     may_affect_descendants = not resource.only_appends and (resource.needs_completion or affects_descendants(resource))
     if needs_all or (rule is not None and may_affect_descendants):
         changes.load_versions(resource)
-    transitive = rule is not None and rule.endswith("_transitive")
+    transitive = rule is not None and compares_all_ancestors(rule)
     for version in (
         resource.live_versions()
         if needs_all
@@ -203,9 +208,8 @@ def _compared_versions(
     changes: ChangeSet, resource: ResourceDraft, version: VersionDraft, rule: str
 ) -> Sequence[VersionDraft]:
     """The Versions that a Version is compared with: its ancestor, or all its ancestors (ENT-112)."""
-    transitive = rule.endswith("_transitive")
-    if transitive:
+    if compares_all_ancestors(rule):
         changes.load_versions(resource)
     else:
         changes.version(resource, version.attributes["ancestorid"])
-    return ancestors_of(resource, version, all_ancestors=transitive)
+    return compared_drafts(resource, version, rule)

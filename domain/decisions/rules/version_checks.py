@@ -41,13 +41,9 @@ class VersionCheck:
             yield from self.compatibility_checks(ancestor)
 
     def compatibility_checks(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
-        """The checks between it and an ancestor: backward, forward or, for full, both."""
+        """The checks between it and an ancestor."""
         assert self.document is not None and self.rule is not None
-        ancestor_check = format_check(ancestor)
-        if not self.rule.startswith("forward"):
-            yield CompatibilityCheck(self.document, ancestor_check)
-        if not self.rule.startswith("backward"):
-            yield CompatibilityCheck(ancestor_check, self.document, newer="writer")
+        return compatibility_checks(self.rule, self.document, format_check(ancestor))
 
     def validation_attributes(self, results: CheckResults) -> dict[str, Any]:
         """The attributes that show the results; empty if nothing is checked. Raises: FormatViolation."""
@@ -75,6 +71,14 @@ class VersionCheck:
         return _validation_members("format", None) | _validation_members(
             "compatibility", document_errors.entry_text(entries[0])
         )
+
+
+def compatibility_checks(rule: str, version: FormatCheck, ancestor: FormatCheck) -> Iterator[CompatibilityCheck]:
+    """The checks of a rule, in lower case, between two documents: backward, forward or, for full, both."""
+    if not rule.startswith("forward"):
+        yield CompatibilityCheck(version, ancestor)
+    if not rule.startswith("backward"):
+        yield CompatibilityCheck(ancestor, version, newer="writer")
 
 
 def format_check(version: VersionDraft) -> FormatCheck:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from annals.domain.compat.uris import default_version_path, normalize_uri
 from annals.projections.replication.compat.client import LegacyClient, LegacyVersion, VersionUnchanged
-from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.local_names import local_xids
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.projections.replication.link_conflicts import LinkConflicts
 
 
 class _EqualVersion(NamedTuple):
@@ -31,7 +31,7 @@ class _DocumentChanged(Exception):
 class DefinitionCopier:
     """Copies definitions. Remembers Versions that were equal, to avoid fetching them again."""
 
-    def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LegacyConflicts) -> None:
+    def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LinkConflicts) -> None:
         self._client = client
         self._local_registry = local_registry
         self._conflicts = conflicts

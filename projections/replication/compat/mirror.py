@@ -17,10 +17,10 @@ from annals.domain.decisions.compat.group_formats import is_same_group_format
 from annals.domain.values import xid as xids
 from annals.projections.entities.rows import EntityRow
 from annals.projections.replication.compat.client import BrokenResponse, LegacyClient
-from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.definition_copier import DefinitionCopier
 from annals.projections.replication.compat.local_names import local_group_xids
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
+from annals.projections.replication.link_conflicts import LinkConflicts
 from annals.projections.replication.remote.remote_client import RemoteError
 
 _FORBIDDEN: Final = 403
@@ -29,7 +29,7 @@ _FORBIDDEN: Final = 403
 class Mirror:
     """Copies the objects of one link. Ids are those of the other registry, decoded."""
 
-    def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LegacyConflicts) -> None:
+    def __init__(self, client: LegacyClient, local_registry: LegacyLocalRegistry, conflicts: LinkConflicts) -> None:
         self._client = client
         self._local_registry = local_registry
         self._conflicts = conflicts
@@ -75,7 +75,7 @@ class Mirror:
             return None
         path, body = self._client.path(id), self._client.group(id)
         if body is None:
-            self._conflicts.resolve(path)
+            self._conflicts.resolve_tree(path)
             if (copy := self._groups.pop(id, None)) is not None:
                 self._remove_group(copy)
             return None
@@ -90,7 +90,7 @@ class Mirror:
         return None
 
     def _put_group(self, xid: str, row: EntityRow | None, body: Mapping[str, Any]) -> None:
-        """Writes a Group; anew if the format differs, which cannot change while there are members. Raises: Problem."""
+        """Writes a Group; deletes it first if the format differs, which cannot change with members. Raises: Problem."""
         try:
             self._local_registry.put_group(xid, body)
         except Conflict:
@@ -114,7 +114,7 @@ class Mirror:
         if xid is None or not self._scope.has(xid):
             return
         local_group = self._groups.get(group) or self.copy_group(group)
-        self._conflicts.resolve(self._client.path(group, id))
+        self._conflicts.resolve_tree(self._client.path(group, id))
         try:
             local_definitions = (
                 self._definition_copier.copy_definition(group, id, local_group) if local_group is not None else set()

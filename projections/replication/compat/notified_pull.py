@@ -14,9 +14,9 @@ from annals.domain.compat.legacy_apis import LegacyApi
 from annals.domain.compat.uris import entity_path
 from annals.domain.replication.link import Link
 from annals.projections.replication.compat.client import LegacyClient
-from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
 from annals.projections.replication.compat.mirror import Mirror
+from annals.projections.replication.link_conflicts import SUBJECT, LinkConflicts
 from annals.projections.replication.link_state import ALL_SUBJECTS
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.remote_subscription import CHECK_SECONDS, RemoteSubscription, group_filters
@@ -37,7 +37,7 @@ class NotifiedLegacyPull:
     def run(self) -> None:
         """See `LinkWorker`. Also raises: NoPublicUrl."""
         link, context, local_registry = self._link, self._context, LegacyLocalRegistry(self._link, self._context)
-        conflicts = LegacyConflicts(link.id, context.states)
+        conflicts = LinkConflicts(link.id, context.states, SUBJECT)
         root = link.url.removesuffix(local_registry.family.base)
         with closing(context.connect(link)) as remote, closing(context.connect(link, root)) as registry_client:
             subscription = RemoteSubscription(
@@ -50,13 +50,15 @@ class NotifiedLegacyPull:
                     fetched_at = time.monotonic()
                     context.states.take_subjects(link.id)
                     mirror.copy_all(context.stopping.is_set)
+                    if context.stopping.is_set():  # an interrupted pass has not met all conflicts
+                        return
                     conflicts.save()
                     self._listen(subscription, mirror, conflicts, fetched_at)
             finally:
                 subscription.delete_if_unused()
 
     def _listen(
-        self, subscription: RemoteSubscription, mirror: Mirror, conflicts: LegacyConflicts, fetched_at: float
+        self, subscription: RemoteSubscription, mirror: Mirror, conflicts: LinkConflicts, fetched_at: float
     ) -> None:
         """Copies what events name, until it is time to fetch everything. fetched_at: when the last fetch began."""
         deadline = time.monotonic() + self._link.interval

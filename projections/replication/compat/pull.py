@@ -6,9 +6,9 @@ from contextlib import closing
 
 from annals.domain.replication.link import Link
 from annals.projections.replication.compat.client import LegacyClient
-from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
 from annals.projections.replication.compat.mirror import Mirror
+from annals.projections.replication.link_conflicts import SUBJECT, LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
 
 
@@ -23,11 +23,13 @@ class LegacyPull:
         """See `LinkWorker`."""
         local_registry, conflicts = (
             LegacyLocalRegistry(self._link, self._context),
-            LegacyConflicts(self._link.id, self._context.states),
+            LinkConflicts(self._link.id, self._context.states, SUBJECT),
         )
         with closing(self._context.connect(self._link)) as remote:
             mirror = Mirror(LegacyClient(remote, local_registry.family), local_registry, conflicts)
             while not self._context.stopping.is_set():
                 mirror.copy_all(self._context.stopping.is_set)
+                if self._context.stopping.is_set():  # an interrupted pass has not met all conflicts
+                    return
                 conflicts.save()
                 self._context.stopping.wait(self._link.interval)

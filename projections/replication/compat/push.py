@@ -9,10 +9,10 @@ from annals.commands.store.mapper import EventMapper
 from annals.domain.replication.link import Link
 from annals.projections.events.feed import interactions
 from annals.projections.replication.compat.client import LegacyClient
-from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry, definition_of
 from annals.projections.replication.compat.sender import LegacySender
 from annals.projections.replication.compat.sent_objects import SentObjects
+from annals.projections.replication.link_conflicts import SUBJECT, LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
 
 _MAPPER: Final = EventMapper()
@@ -40,7 +40,7 @@ class LegacyPush:
         """See `LinkWorker`."""
         if not self._context.public_url:
             raise PushNeedsPublicUrl
-        conflicts = LegacyConflicts(self._link.id, self._context.states)
+        conflicts = LinkConflicts(self._link.id, self._context.states, SUBJECT)
         stopping = self._context.stopping
         with closing(self._context.connect(self._link)) as remote:
             client = LegacyClient(remote, self._local_registry.family)

@@ -18,10 +18,10 @@ from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.compat.versions import CompatVersion
 from annals.projections.replication.compat.client import BrokenResponse, LegacyClient
-from annals.projections.replication.compat.conflicts import LegacyConflicts
 from annals.projections.replication.compat.local_names import candidate_ids
 from annals.projections.replication.compat.local_registry import LegacyLocalRegistry
 from annals.projections.replication.compat.sent_objects import SentObject, SentObjects
+from annals.projections.replication.link_conflicts import LinkConflicts
 from annals.projections.replication.remote.remote_client import RemoteError
 from annals.projections.replication.standard.response_checks import TOO_LARGE
 
@@ -40,7 +40,7 @@ class LegacySender:
         client: LegacyClient,
         local_registry: LegacyLocalRegistry,
         sent_objects: SentObjects,
-        conflicts: LegacyConflicts,
+        conflicts: LinkConflicts,
     ) -> None:
         self._client = client
         self._local_registry = local_registry
@@ -126,7 +126,7 @@ class LegacySender:
 
     def send_definition(self, xid: str) -> None:
         """Writes a definition in its current state to the other registry, or deletes it there. xid: of the Resource."""
-        self._conflicts.resolve(xid)
+        self._conflicts.resolve_tree(xid)
         copies = dict(self._sent_objects.objects_below(f"{xid}/versions"))
         versions = self._local_registry.versions(xid) if self._local_registry.link.scope.has(xid) else []
         versions_by_key = {

@@ -13,6 +13,7 @@ from annals.domain.decisions.commands import Command, DeleteEntities, WriteMetho
 from annals.domain.replication.link import Link
 from annals.domain.replication.xid_mapping import add_authority_mark, remove_authority_mark
 from annals.domain.values import xid as xids
+from annals.projections.replication.link_conflicts import LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.standard.comparable import (
     BrokenEntity,
@@ -21,7 +22,6 @@ from annals.projections.replication.standard.comparable import (
     ResourceWrite,
     map_xref,
 )
-from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.local_registry import LocalEntity, LocalRegistry
 from annals.projections.replication.standard.source import ListedGroup, StandardSource
 
@@ -43,7 +43,7 @@ class EntityCopier:
         context: LinkWorkerContext,
         source: StandardSource,
         unequal_hashes: dict[str, tuple[bytes, bytes]],
-        conflicts: Conflicts,
+        conflicts: LinkConflicts,
     ) -> None:
         self.conflicts = conflicts
         self._link = link
@@ -241,7 +241,7 @@ class EntityCopier:
                 self._execute(resource, DeleteEntities(resource))
 
     def _execute(self, xid: str, *commands: Command) -> bool:
-        """Whether all commands succeed. See `Conflicts.attempt`."""
+        """Whether all commands succeed. See `LinkConflicts.attempt`."""
 
         def execute() -> None:
             for command in commands:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from annals.domain.model import compile_model
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
+from annals.projections.replication.link_conflicts import XID, LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
-from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.entity_copier import EntityCopier
 from annals.projections.replication.standard.local_registry import LocalRegistry
 from annals.projections.replication.standard.registry_attributes import RegistryAttributesCopier, RemoteModel
@@ -39,7 +38,8 @@ class StandardPull:
 
     def copy_once(self, source: StandardSource) -> None:
         """Copies everything in scope once. Raises: RemoteError, BrokenEntity, Problem."""
-        conflicts = Conflicts()
+        conflicts = LinkConflicts(self._link.id, self._context.states, XID)
+        conflicts.clear()
         self._copy_definitions(source, conflicts)
         source.begin_pass()
         copier = EntityCopier(self._link, self._context, source, self._unequal_hashes, conflicts)
@@ -60,10 +60,9 @@ class StandardPull:
         source.responses.remember_tags()
         if conflicts:
             source.responses.forget_tags()  # the cause of a conflict may disappear, and then its entity must be copied
-        facts = {"conflicts": conflicts.to_json(), "error": None, "failed": None}
-        self._context.states.update(self._link.id, 0, lastcontact=time.time(), **facts)
+        conflicts.save(0)
 
-    def _copy_definitions(self, source: StandardSource, conflicts: Conflicts) -> None:
+    def _copy_definitions(self, source: StandardSource, conflicts: LinkConflicts) -> None:
         """Copies the definitions of the link's Group types each time they change in the other registry.
 
         Local changes of the model in between stay until then. Otherwise two registries that copy from each other would

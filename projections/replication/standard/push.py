@@ -7,7 +7,6 @@ registry never goes back (LEG-906), and remote entities that others wrote stay u
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
@@ -20,6 +19,7 @@ from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
 from annals.projections.entities.view import View
 from annals.projections.events.feed import interactions
+from annals.projections.replication.link_conflicts import XID, LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 from annals.projections.replication.standard.comparable import (
@@ -28,7 +28,6 @@ from annals.projections.replication.standard.comparable import (
     ComparableResource,
     map_xref,
 )
-from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.local_registry import LocalRegistry
 from annals.projections.replication.standard.response_checks import is_about_entity
 from annals.projections.replication.standard.source import StandardSource
@@ -56,7 +55,7 @@ class StandardPush:
         progress = context.states.read(link.id)
         self._cursor = progress.cursor
         self._sent_at = progress.status.get(SENT_KEY)
-        self._conflicts = Conflicts(progress.status.get("conflicts"))
+        self._conflicts = LinkConflicts(link.id, context.states, XID)
 
     def run(self) -> None:
         """See `LinkWorker`."""
@@ -81,8 +80,9 @@ class StandardPush:
                 head,
             )
             self._sent_at = None
-        if self._cursor is None or self._sent_at != self._link.position:
+        if self._cursor is None or self._sent_at != self._link.position or self._conflicts.needs_full_pass:
             position = view.log.head().last
+            self._conflicts.clear()
             self._refresh(remote, view)
             self._send(self._all_xids())
             if self._cursor is not None:
@@ -109,15 +109,14 @@ class StandardPush:
         if self._context.stopping.is_set():
             return
         self._cursor, self._sent_at = position, self._link.position
-        facts = {SENT_KEY: self._sent_at, "conflicts": self._conflicts.to_json(), "error": None, "failed": None}
-        self._context.states.update(self._link.id, position, lastcontact=time.time(), **facts)
+        self._conflicts.save(position, **{SENT_KEY: self._sent_at})
 
     def _retry_conflicts(self, remote: RemoteClient, view: View) -> None:
         """Writes again what could not be written, because the cause may have disappeared; not all at once."""
-        if conflicting_xids := self._conflicts.first_xids():
+        if conflicting_xids := self._conflicts.first_subjects():
             self._refresh(remote, view)
             self._send(conflicting_xids)
-            self._context.states.update(self._link.id, conflicts=self._conflicts.to_json(), lastcontact=time.time())
+            self._conflicts.save()
 
     def _all_xids(self) -> Iterable[str]:
         for group in list(self._local_registry.groups()):

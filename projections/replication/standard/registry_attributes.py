@@ -15,9 +15,9 @@ from annals.domain.model import compile_model
 from annals.domain.replication.link import Link
 from annals.domain.replication.merged_models import merge_models
 from annals.domain.values import xid as xids
+from annals.projections.replication.link_conflicts import LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.standard.comparable import BrokenEntity, ComparableGroup, comparable_registry
-from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.local_registry import LocalRegistry
 from annals.projections.replication.standard.source import StandardSource
 
@@ -44,7 +44,7 @@ class RegistryAttributesCopier:
         self._remote_attributes: Mapping[str, Any] | None = None
         self._capabilities: Mapping[str, Any] = {}
 
-    def fetch(self, source: StandardSource, conflicts: Conflicts) -> None:
+    def fetch(self, source: StandardSource, conflicts: LinkConflicts) -> None:
         """Fetches the other registry's attributes, and its capabilities if they changed. Raises: RemoteError.
 
         Capabilities change with the registry's epoch.
@@ -57,7 +57,7 @@ class RegistryAttributesCopier:
         except BrokenEntity as error:
             conflicts.add(xids.REGISTRY, str(error))
 
-    def copy_capabilities(self, local_registry: LocalRegistry, conflicts: Conflicts) -> None:
+    def copy_capabilities(self, local_registry: LocalRegistry, conflicts: LinkConflicts) -> None:
         """Allows the documents in this registry that the other registry allows, before any of them arrives."""
         current_capabilities = local_registry.capabilities()
         if self._remote_attributes is None or not self._may_copy(
@@ -74,7 +74,7 @@ class RegistryAttributesCopier:
         if capabilities.apply_request(current_capabilities, new_capabilities, patch=True) != current_capabilities:
             self._context.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
 
-    def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: Conflicts) -> bool:
+    def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: LinkConflicts) -> bool:
         """Copies the Group types of the other registry, and its own attributes. Whether all types are here then.
 
         A model that is refused is a conflict: entities that this registry's model allows can still be copied.
@@ -92,7 +92,7 @@ class RegistryAttributesCopier:
         return True
 
     def _attributes_to_write(
-        self, plurals: Sequence[str], local_registry: LocalRegistry, conflicts: Conflicts
+        self, plurals: Sequence[str], local_registry: LocalRegistry, conflicts: LinkConflicts
     ) -> ComparableGroup | None:
         """The attributes to write to this registry; None if none may be or need to be written."""
         if self._remote_attributes is None:

@@ -11,8 +11,14 @@ from typing import Any
 
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
-from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
-from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from annals.projections.subscriptions.decisions.delivery_queue import (
+    DEAD_LETTERS,
+    LIVE,
+    REPLAY,
+    DeliveryQueue,
+    QueuedEvent,
+)
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.sequence import parse_sequence
 from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
 

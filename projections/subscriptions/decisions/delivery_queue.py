@@ -27,6 +27,12 @@ MAX_OPEN_EVENTS: Final = 10_000
 MAX_READY_KEYS: Final = 1_000
 READ_AHEAD_EVENTS: Final = 10
 
+#: The queues of a subscription: new events, replayed events, and dead letters that are retried.
+LIVE: Final = 0
+REPLAY: Final = 1
+DEAD_LETTERS: Final = 2
+QUEUE_NUMBERS: Final = frozenset((LIVE, REPLAY, DEAD_LETTERS))
+
 #: The key within which events stay in order.
 OrderingKey = str
 #: A sequence above every real one.

@@ -6,22 +6,22 @@ Nothing here sends, waits or reads a clock. A `StateUpdate` carries the changes 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Final
 
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.events.event_families import EventFamily
 from annals.projections.subscriptions.decisions.attempt_log import AttemptLog, HourCounts
 from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
-from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, DeliveryQueue
+from annals.projections.subscriptions.decisions.delivery_queue import (
+    BEYOND_ALL_SEQUENCES,
+    DEAD_LETTERS,
+    LIVE,
+    REPLAY,
+    DeliveryQueue,
+)
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.ports import ValidationPolicy
 from annals.projections.subscriptions.state.delivery_queries import PendingEvents, StateUpdate
 from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
-
-#: The queues of a subscription: new events, replayed events, and dead letters that are retried.
-LIVE: Final = 0
-REPLAY: Final = 1
-DEAD_LETTERS: Final = 2
 
 
 class DeliveryState:

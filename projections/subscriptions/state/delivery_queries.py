@@ -12,9 +12,9 @@ from types import NoneType
 from typing import Any, Final, NamedTuple
 
 from annals.commands.store.damage import report_once
-from annals.projections.database.drivers import Database
+from annals.projections.database.drivers import Database, Values
 from annals.projections.log.reader import Log
-from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, PendingEvent
+from annals.projections.subscriptions.decisions.delivery_queue import BEYOND_ALL_SEQUENCES, QUEUE_NUMBERS, PendingEvent
 from annals.projections.subscriptions.sequence import position_of
 from annals.projections.subscriptions.state import tables
 from annals.projections.subscriptions.state.delivery_record import (
@@ -39,6 +39,7 @@ _SUBSCRIPTION_TABLES: Final = tuple(
 )
 
 ColumnTypes = tuple[tuple[type, ...], ...]
+Rows = Sequence[Values]
 #: Pending events by queue number and sequence.
 PendingEvents = dict[tuple[int, int], PendingEvent]
 
@@ -67,6 +68,46 @@ class StateUpdate:
     keys: Sequence[str] = ()
     attempts: Sequence[AttemptRecord] = ()
     hours: Sequence[tuple[int, tuple[int, ...]]] = ()
+
+    def state_rows(self) -> Rows:
+        """The row of the subscription."""
+        return [(self.id, self.revision, self.position, self.cursor, self.record_json)]
+
+    def pending_rows(self) -> Rows:
+        """The pending events that the table lacks or has otherwise."""
+        return [(self.id, key[0], *event) for key, event in self.pending.items() if self.saved.get(key) != event]
+
+    def settled_keys(self) -> Rows:
+        """The keys of events in the table that are not pending any more."""
+        return [(self.id, *key) for key in self.saved.keys() - self.pending.keys()]
+
+    def dead_letter_rows(self) -> Rows:
+        """The dead letters to store."""
+        return [(self.id, *change) for change in self._last_changes().values() if isinstance(change, DeadLetter)]
+
+    def dropped_dead_letter_keys(self) -> Rows:
+        """The keys of the dead letters to delete."""
+        return [
+            (self.id, sequence)
+            for sequence, change in self._last_changes().items()
+            if not isinstance(change, DeadLetter)
+        ]
+
+    def callback_rows(self) -> Rows:
+        """The secrets with which a sink may consent."""
+        return [(digest, self.id, expiry) for digest, expiry in self.callbacks]
+
+    def attempt_rows(self) -> Rows:
+        """The attempts, each in the place of an old one."""
+        return [(self.id, attempt.number % tables.ATTEMPT_SLOTS, *attempt) for attempt in self.attempts]
+
+    def hour_rows(self) -> Rows:
+        """The numbers of attempts in hours."""
+        return [(self.id, hour, *counts) for hour, counts in self.hours]
+
+    def _last_changes(self) -> Mapping[int, DeadLetter | int]:
+        """The last change of each dead letter: a batch may store, delete and store one again."""
+        return {_sequence_of(change): change for change in self.dead_letters}
 
 
 #: Column types of a state, of a pending event and of a dead letter. SQLite accepts any type in any column.
@@ -110,7 +151,7 @@ def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelive
         else:
             report_once(f"the state of the subscription {id} cannot be read; its deliveries begin again")
     for id, queue_number, *row in db.all(_SELECT_PENDING.format(id_condition), (id_parameter,)):
-        if id in deliveries and has_column_types(row, _PENDING_TYPES) and queue_number in range(3):
+        if id in deliveries and has_column_types(row, _PENDING_TYPES) and queue_number in QUEUE_NUMBERS:
             deliveries[id].pending.setdefault(queue_number, []).append(PendingEvent(*row))
         elif id in deliveries:
             report_once(f"the pending deliveries of the subscription {id} cannot be read; its deliveries begin again")
@@ -144,42 +185,19 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     # Locks the lease rows until commit, on databases where others could take a lease meanwhile.
     query = _HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + db.share_lock
     held_ids = {row[0] for row in db.all(query, (process, db.list_parameter(ids)))}
-    updates = [update for update in updates if update.id in held_ids]
-    _upsert(
-        db,
-        tables.state,
-        [(update.id, update.revision, update.position, update.cursor, update.record_json) for update in updates],
-    )
-    _upsert(db, tables.pending, [row for update in updates for row in _changed_rows(update)])
-    _delete(
-        db,
-        tables.pending,
-        [(update.id, *key) for update in updates for key in update.saved.keys() - update.pending.keys()],
-    )
-    # A batch may store, delete and store one dead letter again; the last change counts.
-    dead_letters = {
-        (update.id, _sequence_of(dead_letter)): dead_letter for update in updates for dead_letter in update.dead_letters
-    }
-    _upsert(
-        db,
-        tables.deadletter,
-        [(id, *dead_letter) for (id, _), dead_letter in dead_letters.items() if isinstance(dead_letter, DeadLetter)],
-    )
-    _delete(
-        db,
-        tables.deadletter,
-        [key for key, dead_letter in dead_letters.items() if not isinstance(dead_letter, DeadLetter)],
-    )
-    _upsert(
-        db, tables.callback, [(digest, update.id, expiry) for update in updates for digest, expiry in update.callbacks]
-    )
-    attempt_rows = [
-        (update.id, attempt.number % tables.ATTEMPT_SLOTS, *attempt)
-        for update in updates
-        for attempt in update.attempts
-    ]
-    _upsert(db, tables.attempt, attempt_rows)
-    _upsert(db, tables.hour, [(update.id, hour, *counts) for update in updates for hour, counts in update.hours])
+    held_updates = [update for update in updates if update.id in held_ids]
+    for write, table, rows_of in (
+        (db.upsert, tables.state, StateUpdate.state_rows),
+        (db.upsert, tables.pending, StateUpdate.pending_rows),
+        (db.delete, tables.pending, StateUpdate.settled_keys),
+        (db.upsert, tables.deadletter, StateUpdate.dead_letter_rows),
+        (db.delete, tables.deadletter, StateUpdate.dropped_dead_letter_keys),
+        (db.upsert, tables.callback, StateUpdate.callback_rows),
+        (db.upsert, tables.attempt, StateUpdate.attempt_rows),
+        (db.upsert, tables.hour, StateUpdate.hour_rows),
+    ):
+        if rows := [row for update in held_updates for row in rows_of(update)]:
+            write(table, rows)
     return held_ids
 
 
@@ -227,21 +245,5 @@ def delete_requests(db: Database, requests: Iterable[DeliveryRequest]) -> None:
         db.run("DELETE FROM delivery_request WHERE subscription = ? AND name = ? AND value = ?", request)
 
 
-def _changed_rows(update: StateUpdate) -> Iterable[tuple[Any, ...]]:
-    return (
-        (update.id, key[0], *pending) for key, pending in update.pending.items() if update.saved.get(key) != pending
-    )
-
-
 def _sequence_of(dead_letter: DeadLetter | int) -> int:
     return dead_letter.sequence if isinstance(dead_letter, DeadLetter) else dead_letter
-
-
-def _upsert(db: Database, table: Any, rows: Sequence[Any]) -> None:
-    if rows:
-        db.upsert(table, rows)
-
-
-def _delete(db: Database, table: Any, keys: Sequence[Any]) -> None:
-    if keys:
-        db.delete(table, keys)

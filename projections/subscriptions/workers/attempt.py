@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome, Sink
-from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
-from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, DeliveryState
+from annals.projections.subscriptions.decisions.delivery_queue import DEAD_LETTERS, LIVE, DeliveryQueue, QueuedEvent
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.decisions.retry import NextStep, RetryDecision, decide_retry
 from annals.projections.subscriptions.decisions.sink_status import note_dead_letter, note_outcome
 from annals.projections.subscriptions.event_messages import EventMessage

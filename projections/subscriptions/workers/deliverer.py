@@ -68,7 +68,7 @@ class Deliverer:
         self._reader, self._watcher, self._writer = (
             ReaderThread("log", url),
             ReaderThread("follow", url),
-            WorkerThread("books"),
+            WorkerThread("state"),
         )
         self._store = StateDatabase(url)
         self._message_reader = EventMessageReader(self._reader.log, families)

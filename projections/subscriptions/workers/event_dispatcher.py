@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from annals.domain.subscriptions.subscription_index import SubscriptionIndex
-from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, LogTail
-from annals.projections.subscriptions.decisions.delivery_state import LIVE, REPLAY
+from annals.projections.subscriptions.decisions.delivery_queue import LIVE, REPLAY, DeliveryQueue, LogTail
 from annals.projections.subscriptions.event_messages import CHUNK_POSITIONS, EventMessage
 from annals.projections.subscriptions.sequence import last_sequence, position_of
 from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker

@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from annals.projections.subscriptions.decisions.control_actions import Effect, apply_change
-from annals.projections.subscriptions.decisions.delivery_queue import DeliveryQueue, QueuedEvent
-from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from annals.projections.subscriptions.decisions.delivery_queue import (
+    DEAD_LETTERS,
+    LIVE,
+    REPLAY,
+    DeliveryQueue,
+    QueuedEvent,
+)
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.state.delivery_queries import StateUpdate
 from annals.projections.subscriptions.state.delivery_record import SavedDelivery

@@ -222,6 +222,19 @@ def test_forms(api: Api, accept: str | None, form: str | None) -> None:
         }
 
 
+def test_a_correlation_id_of_many_digits_is_not_a_position(sqlite_url: str) -> None:
+    # FLAG-80: a position has at most 19 digits; a longer number is the id of an interaction, after which a page begins
+    create(sqlite_url)
+    digits = "9" * 20
+    with serving(sqlite_url, ids=digits) as api:
+        api.done("PUT", "/dirs/d1", {})
+        api.done("PUT", "/dirs/d2", {})
+        by_query = api.done("GET", f"/-/events?after={digits}1").json()
+        by_header = api.done("GET", "/-/events", last_event_id=f"{digits}1").json()
+        assert by_query == by_header
+        assert {each["xregcorrelationid"] for each in by_query} == {f"{digits}2"}
+
+
 def test_the_json_form_is_the_batch_under_another_name(api: Api) -> None:
     # EV-23: the same array, with the same pages and links, for clients that accept JSON
     for query in ("", "?limit=2", "?subject=/dirs/d1&limit=1"):

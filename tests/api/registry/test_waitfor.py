@@ -12,9 +12,9 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from annals.api.registry.waitfor import MAX_POSITION
 from annals.domain.access.roles import Caller, Role
 from annals.projections.entities.view import View
+from annals.projections.log.reader import MAX_POSITION
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.serving import serving as real_server
 

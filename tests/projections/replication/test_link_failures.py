@@ -19,13 +19,12 @@ from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import parse_link
 from annals.domain.values.json_text import dumps
-from annals.projections.replication.compat.conflicts import LegacyConflicts
+from annals.projections.replication.link_conflicts import SUBJECT, XID, LinkConflicts
 from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.remote.remote_subscription import SUBSCRIPTION_KEY, RemoteSubscription
 from annals.projections.replication.service import ReplicationService
 from annals.projections.replication.standard.comparable import ComparableGroup
-from annals.projections.replication.standard.conflicts import Conflicts
 from annals.projections.replication.standard.entity_copier import EntityCopier
 from annals.projections.replication.standard.local_registry import LocalRegistry
 from annals.projections.replication.standard.registry_attributes import RegistryAttributesCopier, RemoteModel
@@ -65,28 +64,28 @@ def test_a_link_survives_an_outage_of_both_registries(store_url: str) -> None:
     assert reads > 2 and "answers 503: The token *** is not known" in error
 
 
-def copy_group(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+def copy_group(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts) -> None:
     copier = EntityCopier(link, context, cast(StandardSource, None), {}, conflicts)
     copier.copy_group(ListedGroup("/schemagroups/g", ComparableGroup({"name": "g"}), iter(())))
 
 
-def copy_registry_attributes(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+def copy_registry_attributes(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts) -> None:
     with answering(200, b'{"registryid":"other","name":"Other"}') as url, closing(context.connect(link, url)) as remote:
         copier = RegistryAttributesCopier(link, context)
         copier.fetch(StandardSource(remote), conflicts)
         copier.copy_model(RemoteModel({}, False, ()), LocalRegistry(context.readers.quick_view()), conflicts)
 
 
-def copy_capabilities(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+def copy_capabilities(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts) -> None:
     with answering(200, b'{"formats":[],"compatibilities":{}}') as url, closing(context.connect(link, url)) as remote:
         copier = RegistryAttributesCopier(link, context)
         copier.fetch(StandardSource(remote), conflicts)
         copier.copy_capabilities(LocalRegistry(context.readers.quick_view()), conflicts)
 
 
-def copy_legacy_object(link: Link, context: LinkWorkerContext, conflicts: Conflicts) -> None:
+def copy_legacy_object(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts) -> None:
     del conflicts
-    legacy_conflicts = LegacyConflicts(link.id, context.states)
+    legacy_conflicts = LinkConflicts(link.id, context.states, SUBJECT)
     group = WriteTree("/schemagroups/g", {}, WriteMethod.PUT)
     try:
         legacy_conflicts.attempt("g", lambda: context.execute(link, group))
@@ -111,7 +110,7 @@ def test_a_subscription_that_stays_behind_is_logged(sqlite_url: str, caplog: pyt
 
 @pytest.mark.parametrize("copy", [copy_group, copy_registry_attributes, copy_capabilities, copy_legacy_object])
 def test_the_pause_of_a_link_is_no_conflict(
-    store_url: str, copy: Callable[[Link, LinkWorkerContext, Conflicts], None]
+    store_url: str, copy: Callable[[Link, LinkWorkerContext, LinkConflicts], None]
 ) -> None:
     # LEG-907: an import that is running when the link is paused stores no conflict for each of its entities
     settings = Settings(database=store_url, master_key=MASTER_KEY, sinks_allow="127.0.0.1")
@@ -120,7 +119,7 @@ def test_the_pause_of_a_link_is_no_conflict(
         registry.command_bus.submit(WriteLink("/-/links/up", True, parsed.attributes, parsed.secrets), root).result()
         (link,) = registry.readers.quick_view().links.all()
         registry.command_bus.submit(ControlLink(link.xid, "pause"), root).result()
-        context, conflicts = build_link_context(settings, registry, states), Conflicts()
+        context, conflicts = build_link_context(settings, registry, states), LinkConflicts(link.id, states, XID)
         with pytest.raises(NotReceiving):
             copy(link, context, conflicts)
         assert not conflicts

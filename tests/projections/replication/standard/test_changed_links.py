@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from annals.projections.replication.link_conflicts import MAX_CONFLICTS
 from tests.projections.replication.standard.changes import LINK, PUSH
 from tests.support.polling import until
 from tests.support.registries.independent_server import MODEL
@@ -131,6 +132,23 @@ def test_a_push_tries_conflicts_again(pair: tuple[Registry, Registry]) -> None:
     target.done("PUT", "/modelsource", MODEL)
     wait_until_equal_contents(source, target)
     until(lambda: not conflicts(source, "out"))
+
+
+def test_a_restarted_push_tries_more_conflicts_than_its_status_names(pair: tuple[Registry, Registry]) -> None:
+    """LEG-907: the total is right after a restart, and what the status does not name is written once it can be."""
+    source, target = pair
+    target.done("PUT", "/modelsource", WITHOUT_NOTES)
+    source.done("PUT", "/dirs/d", {"notes": {f"n{number}": {} for number in range(MAX_CONFLICTS + 2)}})
+    source.link("out", target.url, **PUSH)
+    until(lambda: source.status("out").get("conflictscount") == MAX_CONFLICTS + 2)
+    source.stop()
+    source.start()
+    last_contact = source.status("out")["lastcontact"]
+    until(lambda: source.status("out")["lastcontact"] > last_contact)
+    assert source.status("out")["conflictscount"] == MAX_CONFLICTS + 2
+    target.done("PUT", "/modelsource", MODEL)
+    wait_until_equal_contents(source, target)
+    until(lambda: not {"conflicts", "conflictscount"} & source.status("out").keys())
 
 
 def test_a_push_that_is_resumed_sends_everything(pair: tuple[Registry, Registry]) -> None:

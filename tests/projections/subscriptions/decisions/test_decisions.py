@@ -10,7 +10,8 @@ import pytest
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome
 from annals.projections.subscriptions.decisions.control_actions import Effect, apply_change
-from annals.projections.subscriptions.decisions.delivery_state import DEAD_LETTERS, LIVE, REPLAY, DeliveryState
+from annals.projections.subscriptions.decisions.delivery_queue import DEAD_LETTERS, LIVE, REPLAY
+from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.decisions.sink_status import (
     MAX_DEAD_LETTERS,
     MAX_FAILING_SECONDS,

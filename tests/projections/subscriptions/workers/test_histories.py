@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
-from annals.projections.subscriptions.decisions.delivery_state import LIVE
+from annals.projections.subscriptions.decisions.delivery_queue import LIVE
 from annals.projections.subscriptions.sequence import parse_sequence
 from annals.projections.subscriptions.workers.event_dispatcher import EventDispatcher
 from annals.projections.subscriptions.workers.subscription_worker import SubscriptionWorker
