@@ -70,7 +70,7 @@ class PageContext:
         self.table = table
         self.own_api = own_api
         self.asked = request  # the last request to the API, which problems are about
-        self.raw_json: str | None = None  # path and query of what the page shows, for the link "Raw JSON"
+        self.raw_json: str | None = None  # path and query of what the page shows; empty for nothing
         self.first_head: Mapping[str, Any] | None = None  # the head of the log before the page was read
         self.warnings = warnings
         self._renderer = renderer

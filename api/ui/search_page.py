@@ -58,7 +58,7 @@ async def search_page(page: PageContext) -> Response:
         except BadRequest as problem:
             alert, status = shown_problem(problem, page.asked), problem.status
     else:
-        page.raw_json = "/-/search?q="
+        page.raw_json = ""  # the API has no answer without a query
     found: Mapping[str, Any] = answer.json if answer else {}
     query = parse_query(text) if answer else Query()
     return await page.render(

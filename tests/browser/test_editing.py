@@ -62,10 +62,20 @@ def test_refusals_keep_the_input(walk: Walk) -> None:
     click(page, "button", "Save")
     document = page.get_by_role("textbox", name="Document", exact=True)
     expect(document).to_have_attribute("aria-invalid", "true")
-    expect(document).to_have_accessible_description(re.compile("^the document is not JSON.* line 1"))
+    expect(document).to_have_accessible_description(re.compile(r"^the document is not JSON: .* \(line 1, column 18\)$"))
     expect(page.get_by_role("textbox", name="name", exact=True)).to_have_value("kept")
     click(page, "link", "Document")
     expect(document).to_be_focused()
+
+
+def test_lines_of_a_description(walk: Walk) -> None:
+    """UI-73: what was typed in several lines is shown in several lines."""
+    path = "/schemagroups/lines"
+    httpx.put(walk.url + path, json={"description": "one\ntwo\n\nfour"}).raise_for_status()
+    values = (
+        walk.go(f"/ui/explore{path}").get_by_role("region", name="Attributes", exact=True).get_by_role("definition")
+    )
+    assert [text.split("\n") for text in values.all_inner_texts() if "two" in text] == [["one", "two", "", "four"]]
 
 
 def test_nothing_to_save(walk: Walk) -> None:

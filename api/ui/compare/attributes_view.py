@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from annals.api.ui.compare.sides import PageSides
+from annals.api.ui.compare.sides import PageSide, PageSides
 from annals.api.ui.own_api import query_text
 from annals.api.ui.page_context import PageContext, url_path
 
 #: Rows of one page; all differences are in the files.
 MAX_ROWS: Final = 500
 _EQUAL: Final = "No difference"
+_DOCUMENT: Final = "document (SHA-256)"
 #: Attributes that differ in any two Versions, because they name one.
 _OWN_NAMES: Final = frozenset(("self", "shortself", "xid", "versionid"))
 
@@ -61,19 +63,28 @@ def _entity_rows(entity: Mapping[str, Any]) -> Iterator[AttributeDifference]:
         yield AttributeDifference(*shared, each["path"], each.get("before", ""), each.get("after", ""))
     document = entity.get("document")
     if document and document["changed"]:
-        yield AttributeDifference(*shared, "document (SHA-256)", document["before"] or "", document["after"] or "")
+        yield AttributeDifference(*shared, _DOCUMENT, document["before"] or "", document["after"] or "")
 
 
-async def _version_rows(page: PageContext, sides: PageSides) -> Any:
-    """The attributes in which two Versions differ."""
-    images = [
+async def _version_rows(page: PageContext, sides: PageSides) -> AsyncIterator[AttributeDifference]:
+    """The attributes in which two Versions differ, then their documents."""
+    left, right = [
         _flat((await page.get(side.details_path, {"asof": side.asof}, with_asof=False)).json)
         for side in (sides.left, sides.right)
     ]
-    left, right = images
     for name in {**left, **right}:
         if name not in _OWN_NAMES and left.get(name) != right.get(name):
             yield AttributeDifference(sides.place.xid, "changed", name, left.get(name, ""), right.get(name, ""))
+    if sides.place.has_document:
+        before, after = [await _document_hash(page, side) for side in (sides.left, sides.right)]
+        if before != after:
+            yield AttributeDifference(sides.place.xid, "changed", _DOCUMENT, before, after)
+
+
+async def _document_hash(page: PageContext, side: PageSide) -> str:
+    """The SHA-256 of a Version's document; empty for one that is elsewhere."""
+    answer = await page.get(side.document_path, {"asof": side.asof}, with_asof=False)
+    return "" if answer.is_elsewhere else hashlib.sha256(answer.body).hexdigest()
 
 
 def _flat(attributes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,12 @@ MAX_WIDTH: Final = 400
 MAX_HTML: Final = 800_000
 #: Characters of the HTML of a row without its lines.
 _ROW_HTML: Final = 220
+
+#: Not what `splitlines` adds to these, which is text within a line for browsers and editors.
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_EQUAL: Final = "No difference"
+_EQUAL_LINES: Final = "The lines are equal; line ends or the end of the document differ."
+_EQUAL_JSON: Final = "The documents differ in white space only."
 
 ADDED: Final = "Added"
 REMOVED: Final = "Removed"
@@ -67,7 +74,7 @@ async def read_text_view(page: PageContext, left: PageSide, right: PageSide) -> 
     is_inline = page.param("view") == "inline"
     rows = list(_inline(difference.rows)) if is_inline else difference.rows
     return {
-        "reason": "" if rows else "No difference",
+        "reason": "" if rows else _reason(texts, is_formatted=is_formatted),
         "rows": rows,
         "left_out": difference.left_out,
         "is_inline": is_inline,
@@ -80,7 +87,7 @@ def text_difference(left: str, right: str, *, is_formatted: bool = False) -> Tex
     """The differences of two texts; None for texts with too many lines. is_formatted: of JSON with line breaks."""
     if is_formatted:
         left, right = break_json(left), break_json(right)
-    left_lines, right_lines = left.splitlines(), right.splitlines()
+    left_lines, right_lines = _lines(left), _lines(right)
     if max(len(left_lines), len(right_lines)) > MAX_LINES:
         return None
     runs = line_runs(left_lines, right_lines)
@@ -89,6 +96,18 @@ def text_difference(left: str, right: str, *, is_formatted: bool = False) -> Tex
     rows = [row for index, run in enumerate(runs) for row in _run_rows(run, index, len(runs), left_lines, right_lines)]
     shown = min(MAX_ROWS, count_within(map(_row_size, rows), MAX_HTML))
     return TextDifference(rows[:shown], len(rows) - shown)
+
+
+def _reason(texts: Sequence[str], *, is_formatted: bool) -> str:
+    """Why two texts with equal lines have no rows."""
+    if texts[0] == texts[1]:
+        return _EQUAL
+    return _EQUAL_JSON if is_formatted else _EQUAL_LINES
+
+
+def _lines(text: str) -> list[str]:
+    lines = _LINE_END.split(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def _without_rows(reason: str) -> Mapping[str, Any]:
@@ -113,14 +132,10 @@ def _is_formatted(page: PageContext, texts: Sequence[str]) -> bool:
 
 
 def _run_rows(run: LineRun, index: int, count: int, left: Sequence[str], right: Sequence[str]) -> Iterator[LineRow]:
-    pairs = [
-        (None if one is None else _line(left, one), None if other is None else _line(right, other))
-        for one, other in zip_longest(run.left, run.right)
-    ]
     if not run.is_equal:
-        for one, other in pairs:
-            yield LineRow(ADDED if one is None else REMOVED if other is None else CHANGED, one, other)
+        yield from (_changed_row(left, right, one, other) for one, other in zip_longest(run.left, run.right))
         return
+    pairs = [(_line(left, one), _line(right, other)) for one, other in zip(run.left, run.right, strict=True)]
     before = CONTEXT if index else 0
     after = CONTEXT if index < count - 1 else 0
     folded = len(pairs) - before - after
@@ -132,12 +147,33 @@ def _run_rows(run: LineRun, index: int, count: int, left: Sequence[str], right: 
     yield from (LineRow("", one, other) for one, other in pairs[len(pairs) - after :])
 
 
+def _changed_row(left: Sequence[str], right: Sequence[str], one: int | None, other: int | None) -> LineRow:
+    """A row with a line of each text. one, other: None for a line that the other text alone has."""
+    if one is None or other is None:
+        change = ADDED if one is None else REMOVED
+        return LineRow(
+            change, None if one is None else _line(left, one), None if other is None else _line(right, other)
+        )
+    start = _first_shown(left[one], right[other])
+    return LineRow(CHANGED, _line(left, one, start), _line(right, other, start))
+
+
+def _first_shown(left: str, right: str) -> int:
+    """The first character that is shown of two lines, so that what is shown of them differs."""
+    if max(len(left), len(right)) <= MAX_WIDTH:
+        return 0
+    pairs = enumerate(zip(left, right, strict=False))
+    equal = next((index for index, (one, other) in pairs if one != other), min(len(left), len(right)))
+    return 0 if equal < MAX_WIDTH // 2 else equal - MAX_WIDTH // 4
+
+
 def _row_size(row: LineRow) -> int:
     return _ROW_HTML + sum(html_size(side[1]) for side in (row.left, row.right) if side is not None)
 
 
-def _line(lines: Sequence[str], index: int) -> tuple[int, str]:
-    text = lines[index]
+def _line(lines: Sequence[str], index: int, start: int = 0) -> tuple[int, str]:
+    """Number and text of a line. start: the first character that is shown of a long one."""
+    text = ("…" if start else "") + lines[index][start : start + MAX_WIDTH + 1]
     return index + 1, text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 1] + "…"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from annals.api.ui.edit.document_places import place_text
+from annals.api.ui.edit.document_places import place_text, split_message
 from annals.api.ui.edit.fields import META
 from annals.api.ui.edit.request_body import document_bytes, document_text
 from annals.api.ui.forms import Form
@@ -56,8 +56,9 @@ def _outcome(report: Mapping[str, Any], document: str) -> CheckOutcome:
     if report["compatible"] is not None:
         words.append(("Compatible", "good") if report["compatible"] else ("Not compatible", "bad"))
     violations = [
-        Violation(each["text"], "", place_text(each, document), each.get("fragment", ""), "", "")
+        Violation(text, "", place, each.get("fragment", ""), "", "")
         for each in report["violations"]
+        for text, place in (split_message(each["text"], each, document),)
     ]
     violations += [
         Violation(

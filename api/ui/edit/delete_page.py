@@ -11,6 +11,7 @@ from annals.api.ui.forms import read_form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
 from annals.api.ui.registry_model import ModelPlace
+from annals.api.ui.rights import require_writer
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import NotFound, Problem
 
@@ -39,10 +40,11 @@ class Deletion(NamedTuple):
 
 
 async def delete_page(page: PageContext) -> Response:
-    """The page. Raises: NotFound."""
+    """The page. Raises: NotFound, Forbidden."""
     _, place = await find_place(page, page.path_params["xid"])
     if place.is_collection or not place.segments:
         raise NotFound(place.xid)
+    require_writer(page, place)
     deletion = await _read_deletion(page, place)
     if page.request.method != "POST":
         return await _show(page, deletion)

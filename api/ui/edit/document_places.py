@@ -9,6 +9,18 @@ from typing import Any, Final
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = JSONDecoder(strict=False)
+#: The end of a message about a syntax error, which names the place itself.
+_NAMED: Final = re.compile(r" at line ([0-9]+) column ([0-9]+)\Z")
+
+
+def split_message(text: str, location: Mapping[str, Any], document: str) -> tuple[str, str]:
+    """A message that the API has for a place in a document, without its place, and that place as text.
+
+    A syntax error names its column; the fragment of its location is the whole line.
+    """
+    if named := _NAMED.search(text):
+        return text[: named.start()], f"line {named[1]}, column {named[2]}"
+    return text, place_text(location, document)
 
 
 def place_text(location: Mapping[str, Any], document: str = "") -> str:

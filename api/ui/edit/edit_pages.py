@@ -10,7 +10,7 @@ from annals.api.ui.edit.check_result import check_document
 from annals.api.ui.edit.conflict import conflict_page, merged_form
 from annals.api.ui.edit.dry_runs import future_events
 from annals.api.ui.edit.entity_form import EntityForm
-from annals.api.ui.edit.entity_state import EntityState, read_formats, read_state
+from annals.api.ui.edit.entity_state import EntityState, read_created, read_formats, read_state
 from annals.api.ui.edit.fields import (
     ACTION,
     DOCUMENT,
@@ -30,6 +30,7 @@ from annals.api.ui.forms import Form, read_upload
 from annals.api.ui.own_api import ApiAnswer, Query
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import ModelPlace
+from annals.api.ui.rights import require_writer
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import BadRequest, MismatchedEpoch, MismatchedId, NotFound, Problem
 
@@ -54,20 +55,22 @@ class Write(NamedTuple):
 
 
 async def new_page(page: PageContext) -> Response:
-    """The page that makes a member of a collection. Raises: NotFound."""
+    """The page that makes a member of a collection. Raises: NotFound, Forbidden."""
     _, place = await find_place(page, page.path_params["xid"])
     if not place.is_collection:
         raise NotFound(place.xid)
+    require_writer(page, place)
     base = await _state_of_new(page, place)
     form = EntityForm(f"Create {place.singular}", place, True, base, page.link(f"explore{place.xid}"))
     return await (form.render(page) if page.request.method != "POST" else _act(page, form))
 
 
 async def edit_page(page: PageContext) -> Response:
-    """The page that edits an entity. Raises: NotFound."""
+    """The page that edits an entity. Raises: NotFound, Forbidden."""
     _, place = await find_place(page, page.path_params.get("xid", ""))
     if place.is_collection:
         raise NotFound(place.xid)
+    require_writer(page, place)
     formats = await read_formats(page)
     id = place.segments[-1] if place.segments else "registry"
     cancel = page.link(f"explore{place.xid}")
@@ -88,7 +91,8 @@ async def _state_of_new(page: PageContext, place: ModelPlace) -> EntityState:
     resource = ModelPlace(place.segments[:4], place.segments[2], str(place.definition["singular"]), place.definition)
     default = await read_state(page, resource, formats)
     texts = {name: text for name, text in default.texts.items() if not name.startswith("meta.")}
-    return EntityState(0, texts | {"ancestorid": default.versionid or ""}, {}, document="", formats=formats)
+    texts |= {"ancestorid": default.versionid or ""}
+    return EntityState(0, texts, default.values, document="", formats=formats)
 
 
 async def _act(page: PageContext, shown: EntityForm) -> Response:
@@ -109,6 +113,8 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
         return await replace(shown, check=await check_document(page, shown.place, form, versionid)).render(page)
     try:
         write = _write(shown)
+        if write is not None and await _is_created_again(page, shown):
+            return await conflict_page(page, shown)
         if action == PREVIEW:
             answer = await _send(page, write, _DRY_RUN) if write else None
             events = future_events(answer) if answer else future_events(ApiAnswer(200, [], b"[]"))
@@ -124,6 +130,14 @@ async def _act(page: PageContext, shown: EntityForm) -> Response:
         if _is_conflict(shown, problem):
             return await conflict_page(page, shown)
         return await shown.refused(page, problem).render(page, problem.status)
+
+
+async def _is_created_again(page: PageContext, shown: EntityForm) -> bool:
+    """Whether somebody deleted and made the entity again since the form was loaded, which its epoch does not say."""
+    try:
+        return not shown.is_new and await read_created(page, shown.place) != shown.base.created
+    except NotFound:  # the write says what is wrong
+        return False
 
 
 def _is_conflict(shown: EntityForm, problem: Problem) -> bool:
@@ -155,7 +169,7 @@ def _write_of_new(shown: EntityForm) -> Write:
     if not id and not place.is_version:
         raise FieldError(place.id_name, "It is required.")
     fields = [field for field in shown.fields if field.name != place.id_name]
-    body = request_body(place, stated_values(fields, form), {}) | document_members(place, form, "")
+    body = request_body(place, stated_values(fields, form, shown.base), {}) | document_members(place, form, "")
     if file := form.files.get(DOCUMENT_FILE):
         body.setdefault("contenttype", file.type)
     elif place.has_document and form.get(DOCUMENT).lstrip()[:1] in ("{", "["):

@@ -26,7 +26,7 @@ class EntityState:
     """position: of the log. texts: by the names of fields. values: the same as values.
 
     versionid: of the default Version of a Resource. document: None if it is none that a form can show.
-    document_url: of a document that is elsewhere; empty for one that is here.
+    document_url: of a document that is elsewhere; empty for one that is here. created: see `read_created`.
     """
 
     position: int
@@ -38,6 +38,7 @@ class EntityState:
     document: str | None = ""
     formats: Sequence[str] = ()
     document_url: str = ""
+    created: tuple[str, ...] = ()
 
     def text(self, name: str) -> str:
         """The text of a field; empty without one."""
@@ -79,7 +80,21 @@ async def read_state(
         document,
         formats,
         entity.get(place.document_names[1], "") if place.has_document else "",
+        _created(entity, meta),
     )
+
+
+async def read_created(page: PageContext, place: ModelPlace) -> tuple[str, ...]:
+    """When an entity was created, and the meta of a Resource. One that is created again may have the epoch of before.
+
+    Raises: NotFound.
+    """
+    entity = (await page.get(place.api_path)).json
+    return _created(entity, (await page.get(f"{place.xid}/meta")).json if place.is_resource else {})
+
+
+def _created(entity: Mapping[str, Any], meta: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(each.get("createdat", "") for each in (entity, meta))
 
 
 def all_fields(place: ModelPlace, formats: Sequence[str]) -> list[Field]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from annals.api.ui.edit.document_places import place_text
+from annals.api.ui.edit.document_places import split_message
 from annals.api.ui.edit.fields import DOCUMENT, META, OTHERS
 from annals.api.ui.registry_model import ModelPlace
 from annals.domain.errors import problems
@@ -60,5 +60,5 @@ def _places(problem: Problem, document: str) -> Iterator[str]:
 
 
 def _with_place(text: str, location: dict[str, Any], document: str) -> str:
-    place = place_text(location, document)
-    return f"{text} ({place})" if place else text
+    message, place = split_message(text, location, document)
+    return f"{message} ({place})" if place else message

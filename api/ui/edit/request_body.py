@@ -30,15 +30,17 @@ def changed_values(fields: Sequence[Field], form: Form, base: EntityState) -> di
     return found
 
 
-def stated_values(fields: Sequence[Field], form: Form) -> dict[str, Any]:
-    """The values of a new entity, by the names of fields; of a switch that is off, if it is required or has a default.
+def stated_values(fields: Sequence[Field], form: Form, base: EntityState) -> dict[str, Any]:
+    """The values of a new entity, by the names of fields; of a switch that is off, if it is required, has a default, or
+    was off in what the form began with.
 
     Raises: FieldError.
     """
     stated: dict[str, Any] = {}
     for field in fields:
         value = field.value_of(form.get(field.name))
-        if value is not None and (value is not False or field.is_required or field.default is not None):
+        is_off = value is False and not (field.is_required or field.default is not None)
+        if value is not None and (not is_off or base.values.get(field.name) is False):
             stated[field.name] = value
     return stated
 

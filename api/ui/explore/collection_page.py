@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.api.http.response import Response
 from annals.api.ui.explore.deprecation import is_deprecated
+from annals.api.ui.explore.entity_view import read_xref
 from annals.api.ui.own_api import ApiAnswer
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import ShownProblem, shown_problem
@@ -75,7 +76,7 @@ async def collection_page(page: PageContext, place: ModelPlace) -> Response:
         rows=[_row(page, place, id, member, names) for id, member in members.items()],
         count=_count(answer, members),
         pages=_page_links(page, answer),
-        create=await create_link(page, place),
+        create="" if await read_xref(page, place) else await create_link(page, place),
         curl=place.curl(page.request.base),
     )
 

@@ -11,7 +11,7 @@ from annals.api.ui.explore.collection_page import collection_page
 from annals.api.ui.explore.entity_view import EntityView, find_place, read_entity
 from annals.api.ui.explore.regions import REGIONS
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.rights import may_write
+from annals.api.ui.rights import may_write, restore_link
 from annals.domain.errors.problems import NotFound
 
 _ENDPOINTS: Final = "endpoints"
@@ -56,11 +56,9 @@ async def explore_page(page: PageContext) -> Response:
 def _views(page: PageContext, entity: EntityView) -> list[tuple[str, str, bool]]:
     """The links of the navigation "Views": text, URL, whether it is this page."""
     xid = entity.place.xid
-    links = [
-        ("Details", page.path, {}, True),
-        ("History", "timeline", {"path": xid}, False),
-        ("Compare", f"compare{xid}", {}, False),
-    ]
+    links = [("Details", page.path, {}, True), ("History", "timeline", {"path": xid}, False)]
+    if entity.has_versions or not entity.place.is_resource:
+        links.append(("Compare", f"compare{xid}", {}, False))
     if entity.place.plural == _ENDPOINTS and entity.place.is_group:
         links.append(("Graph", f"graph{xid}", {}, False))
     return [(text, page.link(path, **query), here) for text, path, query, here in links if page.has_page(path)]
@@ -68,12 +66,29 @@ def _views(page: PageContext, entity: EntityView) -> list[tuple[str, str, bool]]
 
 async def _actions(page: PageContext, entity: EntityView) -> list[tuple[str, str]]:
     """The links to pages that change the entity, for a caller who may."""
-    xid, path = entity.place.xid, entity.place.api_path
-    links = [("Edit", f"edit{xid}", path, "PATCH"), ("Delete", f"delete{xid}", xid, "DELETE")]
-    if entity.place.is_resource and entity.place.definition.get("maxversions") != 1:
-        links.insert(1, ("New version", f"new{xid}/versions", f"{xid}/versions", "POST"))
-    return [
+    if entity.xref and entity.place.is_version:
+        return []
+    allowed = [
         (text, page.link(target))
-        for text, target, api_path, method in links
+        for text, target, api_path, method in _changes(entity)
         if page.has_page(target) and await may_write(page, api_path, method)
     ]
+    restore = await restore_link(page, entity.place)
+    return [*allowed, ("Restore", restore)] if restore else allowed
+
+
+def _changes(entity: EntityView) -> list[tuple[str, str, str, str]]:
+    """What can be done with an entity now: text, path of the page, and the request to the API that it leads to.
+
+    A Resource with an xref shows the values of its target, which are changed there.
+    """
+    xid, path = entity.place.xid, entity.place.api_path
+    delete = ("Delete", f"delete{xid}", xid, "DELETE")
+    if entity.xref:
+        details = "$details" if entity.place.has_document else ""
+        edit_target = ("Edit target", f"edit{entity.xref}", entity.xref + details, "PATCH")
+        return [edit_target, delete] if entity.has_versions else [delete]
+    links = [("Edit", f"edit{xid}", path, "PATCH"), delete]
+    if entity.place.is_resource and entity.place.definition.get("maxversions") != 1:
+        links.insert(1, ("New version", f"new{xid}/versions", f"{xid}/versions", "POST"))
+    return links

@@ -6,7 +6,7 @@ from annals.api.http.response import Response
 from annals.api.ui.explore.attribute_rows import attribute_rows, rows_region
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.registry_model import read_model
-from annals.api.ui.rights import may_write
+from annals.api.ui.rights import may_write, restore_link
 
 
 async def root_page(page: PageContext) -> Response:
@@ -25,5 +25,6 @@ async def root_page(page: PageContext) -> Response:
         "Explore",
         group_types=group_types,
         attributes=rows_region(attribute_rows(registry, place.attributes, hidden)),
+        restore=await restore_link(page, place),
         edit=page.link("edit/") if page.has_page("edit/") and await may_write(page, "/", "PATCH") else "",
     )

@@ -27,10 +27,13 @@ class VersionRow(NamedTuple):
 
 
 async def read_versions(page: PageContext, entity: EntityView) -> Mapping[str, Any]:
-    """The rows, ancestors first. has_more: whether the collection has others, which its own page lists."""
+    """The rows, ancestors first. total: the number of Versions. more: the URL of their page; empty if these are all.
+
+    has_old_default: whether the first row is the default Version, which is not one of the newest.
+    """
     path = f"{entity.place.xid}/versions"
-    answer = await page.get(path, {"limit": str(MAX_ROWS)})
-    versions: dict[str, Any] = answer.json
+    found = await _read_newest(page, entity, path)
+    versions = found.versions
     callers = await _creators(page, path)
     is_sticky = bool(entity.meta.get("defaultversionsticky"))
     rows = [
@@ -48,9 +51,38 @@ async def read_versions(page: PageContext, entity: EntityView) -> Mapping[str, A
     ]
     return {
         "rows": rows,
-        "more": page.link(f"explore{path}") if answer.link("next") else "",
-        "action": page.link(page.path) if page.has_page("compare/x") else "",
+        "total": found.total,
+        "more": page.link(f"explore{path}") if found.total > len(versions) else "",
+        "has_old_default": found.has_old_default,
+        "action": page.link(page.path) if versions and page.has_page("compare/x") else "",
     }
+
+
+class _FoundVersions(NamedTuple):
+    """Versions by id, older ones first. total: the number of all. has_old_default: see `read_versions`."""
+
+    versions: Mapping[str, Any]
+    total: int
+    has_old_default: bool = False
+
+
+async def _read_newest(page: PageContext, entity: EntityView, path: str) -> _FoundVersions:
+    """All Versions; of more than a page shows, the newest ones with the default one."""
+    answer = await page.get(path, {"limit": str(MAX_ROWS)})
+    following = answer.link("next")
+    if following is None:
+        return _FoundVersions(answer.json, len(answer.json))
+    sorted_query = {"limit": str(MAX_ROWS), "sort": "createdat=desc"}
+    newest: dict[str, Any] = (await page.get(path, sorted_query)).json
+    versions = dict(reversed(newest.items()))
+    total = following.count or len(versions)
+    default = str(entity.meta.get("defaultversionid", ""))
+    if default in versions:
+        return _FoundVersions(versions, total)
+    details = "$details" if entity.place.has_document else ""
+    old_default = (await page.get(f"{path}/{default}{details}")).json
+    versions.pop(next(iter(versions)))
+    return _FoundVersions({default: old_default, **versions}, total, has_old_default=True)
 
 
 _REASONS: Final = ("formatvalidatedreason", "compatibilityvalidatedreason")

@@ -52,7 +52,7 @@ class Frame:
     """What templates show around a page.
 
     head: the last position of the log; None if the caller may not know it. asof: None where a page shows the present
-    alone. raw_url: the API's URL of what the page shows. saved: of the write that led to the page.
+    alone. raw_url: the API's URL of what the page shows; empty for nothing. saved: of the write that led to the page.
     newer: what the page follows to say how many changes are newer; None if it does not.
     """
 
@@ -85,7 +85,7 @@ async def build_frame(page: PageContext, *, can_sign_in: bool, follows_changes: 
     account = _account(page, can_sign_in)
     registry, head = await asyncio.gather(_unless_refused(page.own_api.get(page.request, "/")), _head(page))
     head_position = head["position"] if head else None
-    raw_url = page.api_url(page.raw_json or "/-/")
+    raw_url = "" if page.raw_json == "" else page.api_url(page.raw_json or "/-/")
     is_below_explore = page.path.startswith("explore/")
     return Frame(
         registryid=registry["registryid"] if registry else _NO_ID,

@@ -8,22 +8,27 @@ from typing import Any, Final, NamedTuple
 from annals.api.http.response import Response
 from annals.api.ui.forms import Form, read_upload
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.problem_page import ShownProblem, shown_problem
+from annals.api.ui.problem_page import shown_problem
 from annals.api.ui.subscriptions.preview import preview_body
 from annals.api.ui.subscriptions.subscription_form import (
     InvalidField,
     document_of,
+    has_credential,
     refused_field,
+    stored_differences,
     texts_of,
     texts_of_form,
 )
-from annals.domain.errors.http_errors import Forbidden
+from annals.domain.errors.http_errors import Forbidden, PreconditionFailed
 from annals.domain.errors.problems import NotFound, Problem
 
 _COLLECTION: Final = "/subscriptions"
 _PREVIEW: Final = "/-/subscriptions/preview"
 _PREVIEWED: Final = 50
 _TAG: Final = "tag"
+#: What the template shows of a form that was not sent.
+_NOTHING_SENT: Final[Mapping[str, Any]] = {"errors": {}, "alert": None, "preview": None, "differences": None}
+_CHANGED: Final = "It has been changed since the form was loaded. Compare with what is stored now, and save again."
 
 
 class _Target(NamedTuple):
@@ -50,33 +55,38 @@ async def new_subscription_page(page: PageContext) -> Response:
 
 async def edit_subscription_page(page: PageContext) -> Response:
     """The page that edits a subscription. Raises: NotFound, Forbidden."""
-    id = page.path_params["id"]
+    return await _form_page(page, await _read_target(page, page.path_params["id"]))
+
+
+async def _read_target(page: PageContext, id: str) -> _Target:
+    """A subscription as it is now. Raises: NotFound."""
     answer = await page.get(f"{_COLLECTION}/{id}")
-    return await _form_page(page, _Target(id, answer.json, answer.header("etag") or ""))
+    return _Target(id, answer.json, answer.header("etag") or "")
 
 
 async def _form_page(page: PageContext, target: _Target) -> Response:
     if not page.caller.writes_somewhere:
         raise Forbidden(caller=page.caller.name)
     if page.request.method != "POST":
-        return await _show(page, target, texts_of(target.stored))
+        return await _show(page, target)
     form = await read_upload(page.request, page.receive)
-    texts, is_preview = texts_of_form(form), "preview" in form.fields
+    target = target._replace(tag=form.get(_TAG))  # not the present one, which would hide a change of others
     try:
         document = document_of(form, target.stored)
-        if is_preview:
+        if "preview" in form.fields:
             body = preview_body(document) | {"limit": _PREVIEWED}
-            found = (await page.send("POST", _PREVIEW, body=body)).json
-            return await _show(page, target, texts, preview=found)
+            return await _show(page, target, form, preview=(await page.send("POST", _PREVIEW, body=body)).json)
         return await _save(page, target, form, document)
     except InvalidField as error:
-        return await _show(page, target, texts, errors={error.name: str(error)}, status=400)
+        return await _show(page, target, form, 400, errors={error.name: str(error)})
     except (NotFound, Forbidden):
         raise
+    except PreconditionFailed as problem:
+        return await _conflict(page, target, form, problem)
     except Problem as problem:
-        alert, field = shown_problem(problem, page.request), refused_field(problem)
+        alert, field = shown_problem(problem, page.asked), refused_field(problem)
         errors = {field: alert.detail or alert.title} if field else {}
-        return await _show(page, target, texts, errors=errors, alert=alert, status=problem.status)
+        return await _show(page, target, form, problem.status, errors=errors, alert=alert)
 
 
 async def _save(page: PageContext, target: _Target, form: Form, document: Mapping[str, Any]) -> Response:
@@ -88,26 +98,35 @@ async def _save(page: PageContext, target: _Target, form: Form, document: Mappin
     return page.saved(f"subscriptions/{target.id}", answer)
 
 
+async def _conflict(page: PageContext, target: _Target, form: Form, problem: PreconditionFailed) -> Response:
+    """The form next to what is stored now, which a second save replaces."""
+    alert = shown_problem(problem, page.asked)._replace(title=_CHANGED, detail="", cure="")
+    if target.id is not None:
+        target = await _read_target(page, target.id)
+    differences = stored_differences(document_of(form, target.stored), target.stored)
+    return await _show(page, target, form, problem.status, title="Conflict", alert=alert, differences=differences)
+
+
 async def _show(
     page: PageContext,
     target: _Target,
-    texts: Mapping[str, str],
-    errors: Mapping[str, str] | None = None,
-    alert: ShownProblem | None = None,
-    preview: Mapping[str, Any] | None = None,
+    form: Form | None = None,
     status: int = 200,
+    title: str = "",
+    **values: Any,
 ) -> Response:
+    """The page. form: that was sent. values: what the template shows beyond the fields."""
     options = (await page.send("OPTIONS", _COLLECTION)).json
     return await page.render(
         "subscriptions/form.html",
-        target.title,
+        title or target.title,
         status,
-        texts=texts,
-        errors=errors or {},
-        alert=alert,
-        preview=preview,
+        name=target.title,
+        texts=texts_of(target.stored) if form is None else texts_of_form(form),
+        needs_credential=form is not None and has_credential(form),
         protocols=list(options["protocols"]),
         tag=target.tag,
         is_new=target.id is None,
         cancel=page.link(target.back),
+        **{**_NOTHING_SENT, **values},
     )

@@ -11,6 +11,9 @@ from annals.api.ui.json_layout import indent
 from annals.domain.errors.problems import Problem
 from annals.domain.values.json_text import loads
 
+_CREDENTIAL: Final = "credential"
+#: The hidden field of a form whose credential was typed before.
+_TYPED_BEFORE: Final = "credential typed before"
 _WORDS_OF_START: Final = ("latest", "earliest")
 #: The fields, each with the members of the document that it is about.
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -20,7 +23,7 @@ _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "filters": ("filters",),
     "settings": ("protocolsettings",),
     "start": ("config",),
-    "credential": ("sinkcredential",),
+    _CREDENTIAL: ("sinkcredential",),
 }
 
 
@@ -51,13 +54,18 @@ def texts_of(subscription: Mapping[str, Any]) -> dict[str, str]:
         "filters": _json_text(subscription.get("filters")),
         "settings": _json_text(subscription.get("protocolsettings")),
         "start": str(config.get("starttime") or config.get("startposition", "latest")),
-        "credential": "",
+        _CREDENTIAL: "",
     }
 
 
 def texts_of_form(form: Form) -> dict[str, str]:
     """The texts that a browser sent; the credential is not sent back."""
-    return {name: form.get(name) for name in _MEMBERS} | {"credential": ""}
+    return {name: form.get(name) for name in _MEMBERS} | {_CREDENTIAL: ""}
+
+
+def has_credential(form: Form) -> bool:
+    """Whether a credential was typed into the form, or before into one that it comes from. No page repeats it."""
+    return bool(form.get(_CREDENTIAL).strip() or form.get(_TYPED_BEFORE))
 
 
 def document_of(form: Form, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,10 +79,19 @@ def document_of(form: Form, stored: Mapping[str, Any]) -> dict[str, Any]:
         "protocolsettings": _parse_json("settings", form.get("settings"), dict),
         "config": _config(form.get("start").strip(), stored.get("config", {})),
     }
-    if credential := _parse_json("credential", form.get("credential"), dict):
+    if credential := _parse_json(_CREDENTIAL, form.get(_CREDENTIAL), dict):
         texts["sinkcredential"] = credential
     document |= texts
     return {name: value for name, value in document.items() if value not in ("", None, [], {})}
+
+
+def stored_differences(document: Mapping[str, Any], stored: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The fields that a subscription would change, each with its stored text; without the credential."""
+    return [
+        (name, text)
+        for name, text in texts_of(stored).items()
+        if name != _CREDENTIAL and any(document.get(member) != stored.get(member) for member in _MEMBERS[name])
+    ]
 
 
 def refused_field(problem: Problem) -> str:

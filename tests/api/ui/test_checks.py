@@ -100,6 +100,26 @@ def test_places_have_line_and_column(location: dict[str, Any], document: str, pl
     assert place_text(location, document) == place
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{\n "type": "record", "name" 1}', "line 2, column 27"),
+        ('{"type": "x"', "line 1, column 13"),
+        ('{"type":\n\n ]', "line 3, column 2"),
+        ("\n", "line 2, column 1"),
+    ],
+)
+def test_a_syntax_error_names_its_place_once(api: Api, text: str, place: str) -> None:
+    """UI-81, UI-82: the column is that of the error, and not of the line, and no message says it twice."""
+    path, form = f"new/{SCHEMA}/versions", fields({}) | {"document text": text, "versionid": "2"}
+    page = HtmlPage(submit(api, path, **CHECK, **form).text)
+    ((what, _, shown, *_),) = page.table("Violations")
+    assert shown == place and what.startswith("the document is not JSON: ") and "line" not in what
+    refused = HtmlPage(submit(api, path, **SAVE, **form).text)
+    (message,) = (each.text for each in refused.main.all("p") if each.attributes.get("id") == "document-error")
+    assert message == f"{what} ({place})"
+
+
 def test_a_refusal_is_at_line_and_column(api: Api) -> None:
     """UI-81, UI-82: line and column are in the message at the document, and in the table of the check."""
     lines = json.dumps(record("a", "b", "c"), indent=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -32,6 +33,15 @@ SWITCHES: Final = {
 TYPES: Final = {
     "pads": {"singular": "pad", "attributes": {name: ATTRIBUTES[name] for name in NAMES}},
     "notes": {"singular": "note", "hasdocument": False},
+    "checks": {
+        "singular": "check",
+        "hasdocument": False,
+        "attributes": {
+            "off": {"type": "boolean"},
+            "never": {"type": "boolean"},
+            "must": {"type": "boolean", "required": True},
+        },
+    },
     "flags": {
         "singular": "flag",
         "hasdocument": False,
@@ -107,6 +117,15 @@ def test_switches_of_new_entities(api: Api) -> None:
     assert saved(api, "sets/b", maybe="on")["maybe"] is True
 
 
+def test_a_new_version_keeps_switches_that_are_off(api: Api) -> None:
+    """UI-80: also those that may be missing, in which case nothing says that they are off."""
+    api.done("PUT", "/boxes/b/checks/c", {"off": False, "must": False})
+    form = loaded(api, "new/boxes/b/checks/c/versions") | {"versionid": "2"}
+    assert send(api, "new/boxes/b/checks/c/versions", form).status_code == 303
+    made = api.get("/boxes/b/checks/c/versions/2")
+    assert [made.get(name) for name in ("off", "must", "never")] == [False, False, None]
+
+
 @pytest.mark.parametrize(
     ("before", "typed", "after"),
     [
@@ -143,6 +162,31 @@ def test_a_save_does_not_bring_back_what_was_deleted(api: Api, path: str) -> Non
     page = HtmlPage(answer.text)
     assert answer.status_code == 412 and "Somebody has deleted this" in page.statuses[0]
     assert page.fields["name"].attributes["value"] == "typed" and api.get("/boxes") == {}
+
+
+@pytest.mark.parametrize("path", ["boxes/b", "boxes/b/notes/n", "boxes/b/notes/n/versions/1"])
+def test_what_was_deleted_and_made_again_is_a_conflict(api: Api, path: str) -> None:
+    """UI-84: also if it has the epoch that the form was loaded with."""
+
+    def make(name: str) -> None:
+        api.done("PUT", "/boxes/b", {"name": name, "notes": {"n": {"versionid": "1", "name": name}}})
+
+    make("first")
+    form = loaded(api, f"edit/{path}") | {"name": "typed"}
+    api.done("DELETE", "/boxes/b")
+    api.now += timedelta(seconds=1)
+    make("second")
+    assert api.get(f"/{path}")["epoch"] == int(form["loaded epoch"])
+    for action in ("preview", "save"):
+        answer = send(api, f"edit/{path}", form, action)
+        page = HtmlPage(answer.text)
+        assert answer.status_code == 409 and page.heading == "Conflict"
+    assert page.table("Three-way difference")[0][:4] == ["name", "first", "second", "typed"]
+    assert api.get(f"/{path}")["name"] == "second"
+    (merge,) = (each for each in page.main.all("form") if "Conflict" in each.attributes.values())
+    chosen = {**sent_values(merge), "pick name": "yours"}
+    assert send(api, f"edit/{path}", chosen, "merged").status_code == 303
+    assert api.get(f"/{path}")["name"] == "typed"
 
 
 def test_another_default_version_is_a_conflict(api: Api) -> None:

@@ -19,7 +19,7 @@ from annals.api.ui.edit.line_merge import merge_lines
 from annals.api.ui.explore.highlight import highlight
 from annals.api.ui.routes import PAGES
 from annals.domain.model.builtin import default_source
-from tests.api.ui.pages import show
+from tests.api.ui.pages import TOKENS, show
 from tests.support.html_pages import HtmlPage
 from tests.support.registries.in_process import Api, create, serving
 
@@ -139,6 +139,54 @@ def test_the_form_of_the_moment(filled: Api, query: str, location: str) -> None:
     """UI-36: the field that was changed sets the moment; parameters that belong to the old moment are dropped."""
     answer = filled.send("GET", f"/ui/explore/dirs?{query}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/r/ui/explore/dirs{location}")
+
+
+@pytest.mark.parametrize("path", ["", "/dirs/d", "/dirs/d/files/f", "/dirs/d/files/f/versions/1"])
+def test_what_a_page_of_the_past_restores(sqlite_url: str, path: str) -> None:
+    """UI-37, UI-46: the link leads to what a restore of that moment would record, also of what is deleted now."""
+    create(sqlite_url)
+    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+        root = {"authorization": "Bearer root"}
+        api.done("PUT", "/dirs/d", {"files": {"f": {"versionid": "1"}}}, **root)
+        position = api.done("GET", "/-/log/head", **root).json()["position"]
+        for change in ("PATCH", "DELETE"):
+            api.done(change, "/dirs/d", {"name": "later"} if change == "PATCH" else None, **root)
+            page = show(api, f"explore/{path.strip('/')}?asof={position}")
+            assert page.links["Restore"] == f"/r/ui/restore/{path.strip('/')}?asof={position}"
+        assert show(api, page.links["Restore"].partition("/ui/")[2]).buttons == ["Restore"]
+        assert "Restore" not in show(api, f"explore/{path.strip('/')}?asof={position}", by="reader").links
+        assert "Restore" not in show(api, "explore/").links
+
+
+FORMS = ("new/dirs", "new/dirs/d/files", "new/dirs/d/files/f/versions", "edit", "edit/dirs/d", "delete/dirs/d/files/f")
+PLACES = {"one": {"/dirs/d": "writer"}, "some": {"/d*/t-*": "writer"}, "none": {"/dirs/d": "reader"}}
+
+
+def test_who_gets_a_form(sqlite_url: str) -> None:
+    """UI-17: others get 403 before they type something, and not after."""
+    create(sqlite_url)
+    tokens = TOKENS | {name: {"name": name, "role": "reader", "groups": groups} for name, groups in PLACES.items()}
+    with serving(sqlite_url, tokens=json.dumps(tokens)) as api:
+        api.done("PUT", "/dirs/d", {"files": {"f": {}}}, authorization="Bearer root")
+        shown = {
+            name: {
+                path
+                for path in FORMS
+                if api.send("GET", f"/ui/{path}", authorization=f"Bearer {name}").status_code == 200
+            }
+            for name in (*PLACES, "reader", "part")
+        }
+        assert show(api, "edit/dirs/d", by="reader", status=403).heading == "Not allowed"
+    all_but_root = {path for path in FORMS if path != "edit"}
+    assert shown == {"one": all_but_root, "some": {"new/dirs"}, "none": set(), "reader": set(), "part": {*FORMS}}
+
+
+def test_a_search_without_a_query_shows_nothing_of_the_api(filled: Api) -> None:
+    """UI-34: the API has no answer without a query, so there is no link to one."""
+    page = filled.send("GET", "/ui/search").text
+    assert "Raw JSON" not in page and "Copy as curl" not in page and "API documentation" in page
+    found = filled.send("GET", "/ui/search?q=bold").text
+    assert re.search(r'href="http://h/r/-/search\?q=bold">Raw JSON</a>', found) and "Copy as curl" in found
 
 
 def test_links_keep_the_moment_where_there_is_one(filled: Api) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from annals.projections.outgoing.destination_guard import DestinationGuard
 from tests.api.ui.pages import TOKENS, follow, show, submit
-from tests.support.html_pages import HtmlPage
+from tests.support.html_pages import HtmlPage, sent_values
 from tests.support.polling import until
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import KEY
@@ -170,6 +170,64 @@ def test_an_edit_keeps_what_the_form_does_not_show(api: Api, sinks: Webhooks) ->
     stale = submit(api, f"subscriptions/{id}/edit", **changed)
     assert stale.status_code == 412
     assert HtmlPage(stale.text).statuses
+
+
+def loaded(page: HtmlPage) -> dict[str, str]:
+    """The form of a page as a browser sends it if nobody touches it."""
+    (form,) = (each for each in page.main.all("form") if each.attributes["method"] == "post")
+    return {**sent_values(form), "protocol": "HTTP"}
+
+
+def change(api: Api, id: str, **members: Any) -> None:
+    """Changes a subscription as another client does."""
+    stored = api.done("GET", f"/subscriptions/{id}", authorization="Bearer root").json()
+    body = {name: value for name, value in stored.items() if name not in ("id", "status")} | members
+    api.done("PUT", f"/subscriptions/{id}", body, authorization="Bearer root")
+
+
+@pytest.mark.parametrize("first", [{"preview": "on"}, {"filters": "{"}, {"sink": "ftp://x"}])
+def test_no_preview_or_refusal_hides_a_change_of_others(api: Api, sinks: Webhooks, first: dict[str, str]) -> None:
+    """UI-26, UI-84: the form keeps the state that it was loaded with, until it shows what is stored now."""
+    id = created(api, f"{sinks.url}/s")
+    path = f"subscriptions/{id}/edit"
+    form = loaded(show(api, path)) | {"types": "mine"}
+    change(api, id, types=["theirs"])
+    shown = loaded(HtmlPage(submit(api, path, **{**form, **first}).text))
+    assert shown["tag"] == form["tag"]
+    answer = submit(api, path, **{**form, "tag": shown["tag"]})
+    page = HtmlPage(answer.text)
+    assert answer.status_code == 412 and page.heading == "Conflict"
+    assert page.statuses[0].startswith("It has been changed since the form was loaded.")
+    assert "ETag" not in page.statuses[0] and "/subscriptions" not in page.statuses[0]
+    assert page.table("Stored now") == [["Types", "theirs"]]
+    assert loaded(page)["types"] == "mine" and "theirs" in str(show(api, f"subscriptions/{id}").main.text)
+    follow(api, submit(api, path, **loaded(page)))
+    assert loaded(show(api, path))["types"] == "mine"
+
+
+CREDENTIAL = json.dumps({"credentialtype": "PLAIN", "identifier": "u", "secret": SECRET})
+AGAIN = "Type the credential again: a page does not repeat it."
+
+
+def test_a_credential_has_to_be_typed_again(api: Api, sinks: Webhooks) -> None:
+    """UI-54, UI-81: no page repeats it, and each page says so until it is sent again."""
+    fields = {**FIELDS, "sink": f"{sinks.url}/s", "credential": CREDENTIAL}
+    assert AGAIN not in show(api, "subscriptions/new").main.text
+    for again in ({"preview": "on"}, {"filters": "{"}):
+        page = HtmlPage(submit(api, "subscriptions/new", **{**fields, **again}).text)
+        assert AGAIN in page.main.text and SECRET not in page.main.text
+        field = page.fields["Credential"]
+        assert "required" in field.attributes
+        assert "credential-again" in field.attributes["aria-describedby"].split()
+        page = HtmlPage(submit(api, "subscriptions/new", **{**loaded(page), "preview": "on"}).text)
+        assert AGAIN in page.main.text and "required" in page.fields["Credential"].attributes
+    (preview,) = (each for each in page.main.all("button") if each.text == "Preview over the past")
+    assert "formnovalidate" in preview.attributes
+
+    id = created(api, f"{sinks.url}/s")
+    page = HtmlPage(submit(api, f"subscriptions/{id}/edit", **{**fields, "preview": "on"}).text)
+    assert AGAIN in page.main.text and "required" not in page.fields["Credential"].attributes
+    assert AGAIN not in show(api, f"subscriptions/{id}/edit").main.text
 
 
 def test_discard_and_delete_say_first_what_happens(api: Api, sinks: Webhooks) -> None:
