@@ -156,14 +156,13 @@ def _status_rows(status: Mapping[str, Any]) -> Iterator[StatusRow]:
 def _row(page: PageContext, link: Mapping[str, Any]) -> LinkRow:
     status: Mapping[str, Any] = link["status"]
     error = status.get("error")
-    conflicts = status.get("conflicts")
     return LinkRow(
         link["id"],
         page.link(f"links/{link['id']}"),
         status["state"],
         _behind_text(status.get("lag")),
         status.get("verdict", ""),
-        len(conflicts) if isinstance(conflicts, list) else conflicts,
+        status.get("conflictscount"),
         error if isinstance(error, str) else str(error.get("message", error)) if isinstance(error, dict) else "",
     )
 
