@@ -63,6 +63,11 @@ class Request:
         """The value of a header, whose name is in lower case; None if it is absent."""
         return next((value.decode("latin-1") for key, value in self.headers if key == name), None)
 
+    @property
+    def media_type(self) -> str:
+        """The type of the body, in lower case and without parameters; empty if the request names none."""
+        return (self.header(b"content-type") or "").partition(";")[0].strip().lower()
+
 
 def build_request(scope: Scope, public_url: str | None = None, proxies: TrustedProxies = _NO_PROXIES) -> Request:
     """The request in an ASGI scope. public_url: root of the registry if configured."""

@@ -124,10 +124,9 @@ def _consent_response(request: Request, origins: Container[str]) -> Response:
 
 def _parse_subjects(request: Request, body: bytes) -> Sequence[str]:
     """The subject of each event. Raises: UnsupportedMediaType, ParsingData, BadRequest if the body holds no events."""
-    media_type = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if media_type == CLOUDEVENT_JSON:
+    if request.media_type == CLOUDEVENT_JSON:
         return _subjects_of([parse_json(body)])
-    if media_type == CLOUDEVENTS_BATCH:
+    if request.media_type == CLOUDEVENTS_BATCH:
         return _subjects_of(parse_json(body))
     if any(request.header(f"ce-{name}".encode()) is None for name in _REQUIRED_ATTRIBUTES):
         raise UnsupportedMediaType(list=f"{CLOUDEVENT_JSON}, {CLOUDEVENTS_BATCH}, or any with headers ce-")

@@ -55,7 +55,7 @@ class LogReceiveHandler:
             raise invalid_param(_AFTER, f"{after_text!r} is not a position")
         if not _STATE_HASH.fullmatch(state):
             raise invalid_param(_STATE, f"{state!r} is not a state hash of 64 hex digits")
-        if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != NDJSON:
+        if request.media_type != NDJSON:
             raise UnsupportedMediaType(list=NDJSON)
         check_unencoded(request)
         body = _RequestBody(receive)

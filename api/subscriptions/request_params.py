@@ -40,8 +40,7 @@ async def read_optional_json(request: Request, receive: Receive, max_body: int) 
 
 def check_media_type(request: Request) -> None:
     """Checks the media type. A request without one counts as JSON. Raises: UnsupportedMediaType."""
-    contenttype = request.header(b"content-type")
-    if contenttype is not None and contenttype.partition(";")[0].strip().lower() not in MEDIA_TYPES:
+    if request.header(b"content-type") is not None and request.media_type not in MEDIA_TYPES:
         raise UnsupportedMediaType(list=", ".join(MEDIA_TYPES))
 
 

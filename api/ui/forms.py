@@ -70,14 +70,14 @@ class Form(NamedTuple):
 
 async def read_form(request: Request, receive: Receive) -> Mapping[str, str]:
     """The fields of a short form. Raises: UnsupportedMediaType, BodyTooLarge, BadRequest, ClientDisconnect."""
-    if _media_type(request) != _URLENCODED:
+    if request.media_type != _URLENCODED:
         raise UnsupportedMediaType(list=_URLENCODED)
     return _parse_fields(await read_body(request, receive, MAX_FORM_BYTES))
 
 
 async def read_upload(request: Request, receive: Receive, max_size: int = MAX_UPLOAD_BYTES) -> Form:
     """A form that may have long texts and files. max_size: in bytes. Raises: see `read_form`."""
-    media_type = _media_type(request)
+    media_type = request.media_type
     if media_type == _URLENCODED:
         body = await read_body(request, receive, max_size)
         return Form(_with_line_feeds(await asyncio.to_thread(_parse_fields, body)), {})
@@ -131,7 +131,3 @@ def with_line_feeds(text: str) -> str:
 
 def _with_line_feeds(fields: Mapping[str, str]) -> dict[str, str]:
     return {name: with_line_feeds(value) for name, value in fields.items()}
-
-
-def _media_type(request: Request) -> str:
-    return (request.header(b"content-type") or "").partition(";")[0].strip().lower()

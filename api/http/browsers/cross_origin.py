@@ -61,7 +61,7 @@ def check_form(request: Request) -> None:
     """
     if request.is_read or not (_has_header(request, b"sec-fetch-site") or _has_header(request, b"origin")):
         return
-    if _content_type(request) in _FORM_TYPES:
+    if request.media_type in _FORM_TYPES:
         raise UnsupportedMediaType(list="application/json")
 
 
@@ -93,11 +93,7 @@ def _has_certificate(request: Request) -> bool:
 
 def _is_simple(request: Request) -> bool:
     """Whether a browser sends a write without a preflight."""
-    return request.method == "POST" and _content_type(request) in {"", *_FORM_TYPES}
-
-
-def _content_type(request: Request) -> str:
-    return (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    return request.method == "POST" and request.media_type in {"", *_FORM_TYPES}
 
 
 def _has_header(request: Request, name: bytes) -> bool:
