@@ -22,12 +22,16 @@ _DELETE: Final = "DELETE FROM store WHERE key = ?"
 def assign_missing_schema_ids(store: Store, command_bus: CommandBus) -> None:
     """Assigns the ids that are still missing, at the start and when a link has ended.
 
-    Blocks, for as long as the schemas have to be parsed.
+    Blocks, for as long as the schemas have to be parsed. In a copy of a whole registry there is nothing to assign.
     """
     with store.engine.begin() as connection:
         if not sql.scalar(connection, _SELECT, (SCHEMAS_WITHOUT_IDS,)):
             return
-    command_bus.submit(AssignSchemaIds(), CONSOLE).result()
     with store.writing() as transaction:
-        if not any(link.follows_log and not link.is_promoted for link in transaction.world.links):
+        copied = [link.scope for link in transaction.world.links if link.follows_log and not link.is_promoted]
+    if any(scope.is_whole for scope in copied):
+        return
+    command_bus.submit(AssignSchemaIds(), CONSOLE).result()
+    if not copied:  # when a link ends meanwhile, its own call finds what this one has left
+        with store.writing() as transaction:
             sql.run(transaction.connection, _DELETE, (SCHEMAS_WITHOUT_IDS,))

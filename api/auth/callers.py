@@ -191,17 +191,17 @@ class Authenticator:
         caller = with_grants(identity.caller, granted)
         return identity if caller is identity.caller else replace(identity, caller=caller)
 
-    def callers_named(self, name: str, authenticator: str = "", entry: str | None = None) -> list[Caller]:
+    def callers_named(self, name: str, authenticator: str = "") -> list[Caller]:
         """The callers with a name that settings or keys list, for rights of callers who send no request now. Blocks.
 
-        authenticator: the only one whose list counts; empty for all. entry: see `Caller`; None for each.
+        authenticator: the only one whose list counts; empty for all.
         """
         verifiers = (verifier for verifier in self._verifiers if authenticator in ("", verifier.name))
         identities = (identity for verifier in verifiers for identity in verifier.listed())
         return [
-            self.with_current_grants(identity.caller)
+            self.with_current_grants(replace(identity.caller, entry=_digest(identity.entry)))
             for identity in identities
-            if identity.caller.name == name and entry in (None, _digest(identity.entry))
+            if identity.caller.name == name
         ]
 
     def with_current_grants(self, caller: Caller) -> Caller:

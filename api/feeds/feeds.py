@@ -21,7 +21,7 @@ from annals.api.auth.callers import Authenticator
 from annals.api.feeds.formats import FeedFormat, heartbeat
 from annals.api.feeds.reader import FeedReader
 from annals.api.feeds.request_params import MAX_LIMIT, FeedParams
-from annals.api.feeds.rights_check import RIGHTS_SECONDS, RightsCheck, RightsEnded
+from annals.api.feeds.rights_check import RIGHTS_SECONDS, RightsCheck
 from annals.api.feeds.shared_pieces import FeedPiece, SharedPieces
 from annals.api.feeds.sources import FeedSource
 from annals.api.http.asof import escape_link_url
@@ -32,6 +32,7 @@ from annals.api.http.response import UNBUFFERED, Headers, Response
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.hashes import Interaction
+from annals.domain.errors.http_errors import Unauthorized
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.reader import Log, is_position
 
@@ -168,11 +169,11 @@ class Feeds:
     async def _following_pieces(
         self, reader: FeedReader, feed_format: FeedFormat, first_piece: bytes, end: int, rights: RightsCheck
     ) -> AsyncGenerator[bytes, None]:
-        """The rest of a whole log. Raises: RightsEnded, which cuts the connection."""
+        """The rest of a whole log. Raises: Unauthorized for a reader who has other rights than at the beginning."""
         yield feed_format.before + first_piece
         while not reader.has_reached(end):
             if not await rights.still_hold():
-                raise RightsEnded
+                raise Unauthorized(error_detail="the rights of the one that was sent have changed")
             yield await self.run(reader.next_piece, end)
         yield feed_format.after
 

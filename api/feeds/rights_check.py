@@ -13,10 +13,6 @@ from annals.domain.errors.problems import Problem
 RIGHTS_SECONDS: Final = 5.0
 
 
-class RightsEnded(Exception):
-    """The reader of an answer has other rights than at its beginning, so the answer cannot become complete."""
-
-
 class RightsCheck:
     """The rights of one request, asked for again from time to time."""
 

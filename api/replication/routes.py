@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -45,6 +46,7 @@ from annals.projections.replication.remote.remote_client import RemoteError
 LINKS: Final = "links"
 _EVENTS: Final = "events"
 _LOG: Final = "log"
+_LOGGER: Final = logging.getLogger("annals.replication")
 _DRYRUN: Final = "dryrun"
 _COUNT: Final = "count"
 _NO_STORE: Final = (b"cache-control", b"no-store")
@@ -174,13 +176,20 @@ class LinksRoutes:
             raise RemoteUnavailable(link.xid, error_detail=str(error)) from None
         return await asyncio.to_thread(lambda: find_link(self._quick_view(), id))
 
+    def _assign_schema_ids(self) -> None:
+        """Gives ids to copies of a link that has ended, while requests go on. What is left, the next start does."""
+        try:
+            assign_missing_schema_ids(self._registry.store, self._registry.command_bus)
+        except Exception:
+            _LOGGER.exception("schemas that a link has copied could not get their ids")
+
     async def _submit(self, request: Request, command: LinkCommand, code: int) -> Response:
         if _DRYRUN in query_params(request, (_DRYRUN,)):
             return await dry_run(request, self._registry.command_bus, command, None, is_unrestricted=True)
         recorded: Recorded = await asyncio.wrap_future(self._registry.command_bus.submit(command, request.caller))
         self._context.on_change()
         if isinstance(command, DeleteLink) or (isinstance(command, ControlLink) and command.name == "promote"):
-            await asyncio.to_thread(assign_missing_schema_ids, self._registry.store, self._registry.command_bus)
+            asyncio.get_running_loop().run_in_executor(None, self._assign_schema_ids)
         note_position(recorded.position)
         correlation_id = recorded.xregcorrelationid
         headers = [(CORRELATION_HEADER, correlation_id.encode())] if correlation_id is not None else []

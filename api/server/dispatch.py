@@ -177,7 +177,7 @@ class Dispatcher:
         except Exception as error:
             # The status is already sent. Cutting the connection is the only way left to signal that the response is
             # incomplete.
-            if self._damage.note(error):
+            if isinstance(error, Unauthorized) or self._damage.note(error):
                 return
             self._config.access_log.add_failure(request, error)
             raise

@@ -58,12 +58,19 @@ class OwnerRights:
         if owner == CONSOLE.name:
             return ((CONSOLE,),)
         is_listed = authenticator in LISTING
-        if is_listed and (own := self._authenticator.callers_named(owner, authenticator, subscription.entry)):
+        listed = self._authenticator.callers_named(owner, authenticator if is_listed else "")
+        if is_listed and (own := _of_entry(subscription.entry, listed)):
             return (own,)
         writer = self._authenticator.with_current_grants(_caller_that_wrote(subscription))
-        listed = self._authenticator.callers_named(owner, authenticator if is_listed else "")
         is_unlisted = not listed and not is_listed and self._has_issued_tokens
         return ((writer,),) if is_unlisted else ((writer,), listed)
+
+
+def _of_entry(entry: str, listed: _Callers) -> _Callers:
+    """The callers of one entry. A subscription of an older release has none; then the only one counts, if it is one."""
+    if not entry and len({caller.entry for caller in listed}) == 1:
+        return listed
+    return [caller for caller in listed if caller.entry == entry]
 
 
 def _caller_that_wrote(subscription: Subscription) -> Caller:

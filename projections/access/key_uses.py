@@ -18,6 +18,8 @@ from annals.projections.database.state_database import StateDatabase
 
 #: Seconds between two writes about one key.
 WRITE_SECONDS: Final = 60.0
+#: Seconds to wait for other writers of a SQLite file, also while the server stops.
+_LOCK_SECONDS: Final = 5.0
 METADATA: Final = MetaData()
 _LOG: Final = logging.getLogger("annals.callers")
 _TABLE: Final = Table(
@@ -41,7 +43,7 @@ class KeyUses:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._store = StateDatabase(url)
+        self._store = StateDatabase(url, _LOCK_SECONDS)
         self._store_lock = Lock()
         self._noted_lock = Lock()  # held for moments only, because the event loop takes it
         self._noted: dict[str, KeyUse] = {}
@@ -100,4 +102,5 @@ class KeyUses:
                 self._write(self._all_noted())
             except driver_errors() as error:
                 _LOG.warning("the last uses of API keys could not be stored: %s", error)
-            self._store.close()
+            finally:
+                self._store.close()

@@ -80,8 +80,9 @@ class StoredAccess:
         if self._readers is not None and not self.is_fresh:
             read_at, changes = self._clock(), self._changes
             self._entries = read_entries(self._readers.reserved_view(), self._entries)
-            if changes == self._changes:  # otherwise it may have been read before the change
-                self._read_at = read_at
+            self._read_at = read_at
+            if changes != self._changes:  # it may have been read before the change
+                self._read_at = 0.0
         return self._entries
 
 

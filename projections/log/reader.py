@@ -83,7 +83,7 @@ _LOOKUP_SIZE: Final = 250
 #: The last position that a client can name.
 MAX_POSITION: Final = 2**63 - 1
 #: Beyond the end of any log.
-_MAX_POSITION: Final = 2**62
+_BEYOND_LOG: Final = 2**62
 #: Types of the columns, without those of bytes.
 _INTERACTION_TYPES: Final = (int, int, *[str] * 9)
 _LOG_ROW_TYPES: Final = (int, str, int, str)
@@ -106,7 +106,7 @@ def stored_interaction(row: Sequence[Any]) -> Interaction:
     """
     found = Interaction(*row)
     types = tuple(map(type, (*found[:_CHAIN_INDEX], *found[_CHAIN_INDEX + 2 :])))
-    is_valid = types == _INTERACTION_TYPES and found.first <= found.last < _MAX_POSITION
+    is_valid = types == _INTERACTION_TYPES and found.first <= found.last < _BEYOND_LOG
     if not is_valid or not _TIME_START.match(found.time):
         raise UnreadableEvent(f"an interaction cannot be read: {row[:3]!r}")
     return found._replace(chain=require_bytes(found.chain), state=require_bytes(found.state))

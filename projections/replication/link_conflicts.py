@@ -42,11 +42,12 @@ class LinkConflicts:
 
     @property
     def needs_full_pass(self) -> bool:
-        """Whether there are conflicts, but none whose subject is known."""
-        return not self._reasons and self._unnamed_count > 0
+        """Whether there are conflicts whose subjects are not known."""
+        return self._unnamed_count > 0
 
     def add(self, subject: str, reason: str) -> None:
-        """Records that something could not be copied."""
+        """Records that something could not be copied, after all others, so that retries take turns."""
+        self._reasons.pop(subject, None)
         self._reasons[subject] = reason
         self.added_count += 1
 

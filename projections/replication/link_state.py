@@ -25,6 +25,7 @@ _MAX_SUBJECTS: Final = 1000
 _MAX_SUBJECT_LENGTH: Final = 2000
 #: The name of the fact with the time at which another process received an event for the link.
 NOTIFIED_KEY: Final = "notified"
+_FORMER_NOTIFIED_KEY: Final = "told"
 #: Makes another process that changes the same state wait for the end of this transaction; SQLite has one writer.
 _LOCK_STATE: Final = "SELECT pg_advisory_xact_lock(hashtext('annals-link'), hashtext(?))"
 #: Returns the facts to set, of the status that is stored.
@@ -140,4 +141,5 @@ def _parse_progress(link: str, row: Sequence[Any] | None) -> LinkProgress:
     if not isinstance(cursor, int) or not isinstance(facts, dict):
         report_once(f"the state of the link {link} cannot be read; the link begins again")
         return LinkProgress()
+    facts.pop(_FORMER_NOTIFIED_KEY, None)
     return LinkProgress(cursor if cursor >= 0 else None, facts)

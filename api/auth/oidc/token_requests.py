@@ -6,7 +6,7 @@ Spec: RFC 6749, "Accessing Protected Resources", 4.1.3, 6; RFC 7636.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote_plus
 
 from annals.api.auth.issuer_requests import send
@@ -16,6 +16,9 @@ from annals.domain.errors.http_errors import ProviderUnavailable
 from annals.domain.values.json_text import InvalidJson, loads
 from annals.projections.outgoing.http_client import RequestFailed
 from annals.projections.outgoing.resolver import Resolver
+
+#: Statuses of a provider that has not judged the request.
+_TEMPORARY: Final = (408, 429)
 
 
 class TokensRefused(Exception):
@@ -63,7 +66,7 @@ async def request_tokens(
         tokens = loads(response.body)
     except (RequestFailed, InvalidJson, ValueError):
         raise ProviderUnavailable() from None
-    if 400 <= response.status < 500 and isinstance(tokens, dict):
+    if 400 <= response.status < 500 and response.status not in _TEMPORARY and isinstance(tokens, dict):
         raise TokensRefused(f"the provider answers {response.status} {str(tokens.get('error', ''))[:100]}")
     if response.status != 200 or not isinstance(tokens, dict):
         raise ProviderUnavailable()

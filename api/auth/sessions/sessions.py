@@ -85,6 +85,8 @@ class Sessions:
         self._provider = provider
         self._clock = clock
         self._use_seconds = min(USE_SECONDS, settings.idle // _USE_PART)
+        #: Rows whose tokens could not be stored. A provider may take no older ones any more.
+        self._unstored: dict[str, SessionRow] = {}
         self.key = b""
 
     def open(self) -> None:
@@ -183,6 +185,7 @@ class Sessions:
 
     async def _end(self, row: SessionRow, message: str) -> InvalidCredential:
         """Ends a session; returns the error that says why."""
+        self._unstored.pop(row.hash, None)
         await asyncio.to_thread(self._store.remove, row.hash)
         return InvalidCredential(message, EXPIRED)
 
@@ -192,6 +195,8 @@ class Sessions:
         Others have the roles of before until it is answered, and all have them for up to an hour if it is not.
         Raises: InvalidCredential; then the session has ended.
         """
+        if (unstored := self._unstored.get(row.hash)) is not None:
+            row = replace(row, caller=unstored.caller, wrapped=unstored.wrapped, sealed=unstored.sealed)
         known, tokens = _parse_identity(row), unseal_tokens(self._vault, row.hash, row.wrapped, row.sealed)
         if tokens is not None and not tokens.refresh_token:  # it ends within an hour, see `begin`
             return known
@@ -203,16 +208,24 @@ class Sessions:
             identity, next_tokens = await provider.refresh(tokens.refresh_token)
             if identity.caller.name != known.caller.name:
                 raise ValueError("the provider names another person")
-            wrapped, sealed = seal_tokens(self._vault, row.hash, replace(next_tokens, confirmed=now))
-            text = _identity_text(identity)
-            await asyncio.to_thread(self._store.set_checked, row.hash, text, wrapped, sealed)
         except ProviderUnavailable:
             if tokens is not None and now - tokens.confirmed < UNCHECKED_SECONDS:
                 return known
             raise await self._end(row, "the provider has not answered for an hour") from None
         except Exception as error:
             raise await self._end(row, f"the provider does not confirm the session: {error}") from None
+        wrapped, sealed = seal_tokens(self._vault, row.hash, replace(next_tokens, confirmed=now))
+        await self._store_checked(replace(row, caller=_identity_text(identity), wrapped=wrapped, sealed=sealed))
         return identity
+
+    async def _store_checked(self, row: SessionRow) -> None:
+        """Stores what a provider has answered, or keeps it here while the database does not accept it."""
+        self._unstored[row.hash] = row
+        try:
+            await asyncio.to_thread(self._store.set_checked, row.hash, row.caller, row.wrapped, row.sealed)
+            del self._unstored[row.hash]
+        except driver_errors() as error:
+            _LOG.warning("the tokens of a session could not be stored: %s", error)
 
     async def _note_use(self, hash: str, now: int) -> None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 from starlette.types import Scope
@@ -101,9 +101,10 @@ class TrustedProxies:
             parsed_address = ip_address(address)
         except ValueError:
             return False
+        addresses: list[IPv4Address | IPv6Address] = [parsed_address]
         if isinstance(parsed_address, IPv6Address) and parsed_address.ipv4_mapped is not None:
-            parsed_address = parsed_address.ipv4_mapped  # as a server that listens on both kinds of addresses shows it
-        return any(parsed_address in network for network in self._networks)
+            addresses.append(parsed_address.ipv4_mapped)  # a server that listens on both kinds shows it as IPv6
+        return any(address in network for address in addresses for network in self._networks)
 
 
 def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -162,7 +162,7 @@ def _row(page: PageContext, link: Mapping[str, Any]) -> LinkRow:
         status["state"],
         _behind_text(status.get("lag")),
         status.get("verdict", ""),
-        status.get("conflictscount"),
+        status.get("conflictscount", len(status.get("conflicts", ()))) or None,
         error if isinstance(error, str) else str(error.get("message", error)) if isinstance(error, dict) else "",
     )
 

@@ -79,8 +79,9 @@ class SinkManager:
         plan = self._state.plan
         secrets: Mapping[str, str] = {}
         if plan.subscription.secrets:
-            await self._store_tokens()
-            secrets = await asyncio.to_thread(self._ports.secrets.reveal, plan.subscription)
+            secrets = dict(await asyncio.to_thread(self._ports.secrets.reveal, plan.subscription))
+            for subscription, values in self._unstored:
+                secrets |= values if subscription == plan.subscription else {}
         if plan is self._state.plan:
             self._secrets = secrets
         return secrets
@@ -129,6 +130,7 @@ class SinkManager:
         if self._sink is not None and now < self._valid_until:
             return self._sink
         plan = self._state.plan
+        await self._store_tokens()
         try:
             await self.reveal_secrets()
         except LookupError:
@@ -198,7 +200,7 @@ class SinkManager:
         return True
 
     async def _store_tokens(self) -> None:
-        """Stores what was renewed. If that fails, it is tried again before the tokens are read the next time."""
+        """Stores what was renewed, for the holder of the lock. If that fails, it is tried again at the next opening."""
         while self._unstored:
             await asyncio.to_thread(self._ports.secrets.replace, *self._unstored[0])
             del self._unstored[0]

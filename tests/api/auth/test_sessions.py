@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
@@ -121,6 +122,43 @@ class BusyProvider(Provider):
         if not next(self._answers):
             raise ProviderUnavailable
         return await super().refresh(refresh_token)
+
+
+class OneTimeProvider(Provider):
+    """A provider that takes each refresh token once."""
+
+    def __init__(self) -> None:
+        self.next = TOKENS.refresh_token
+
+    async def refresh(self, refresh_token: str) -> tuple[Identity, ProviderTokens]:
+        if refresh_token != self.next:
+            raise ValueError("the refresh token was used before")
+        self.next += "+"
+        return Identity(Caller("ada", Role.WRITER), PROVIDER), ProviderTokens(self.next, "an ID token")
+
+
+def test_a_busy_database_loses_no_refresh_token(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACC-56: the session goes on with the roles of the answer, and its next check sends the newest token."""
+    clock = Clock()
+    provider = OneTimeProvider()
+    sessions = open_sessions(store, clock, KEY, provider=provider)
+    cookie = asyncio.run(sessions.begin(ADA, TOKENS))
+    roles = []
+    for is_busy in (False, True, True, False, False):
+        clock.now += CHECK_SECONDS
+        with monkeypatch.context() as patch:
+            if is_busy:
+                patch.setattr(store, "set_checked", _refuse)
+            found = caller(sessions, cookie)
+        roles.append(found.role if found is not None else None)
+    assert roles == [Role.WRITER] * 5
+    clock.now += CHECK_SECONDS
+    other = caller(open_sessions(store, clock, KEY, provider=provider), cookie)
+    assert other is not None and provider.next.count("+") == 6, "and another process knows the last token"
+
+
+def _refuse(*_: object) -> None:
+    raise sqlite3.OperationalError("database is locked")
 
 
 def test_an_outage_of_the_provider_ends_no_session_at_once(store: SessionStore) -> None:

@@ -49,6 +49,13 @@ def test_a_trusted_proxy_is_believed(headers: dict[str, str], url: str) -> None:
     assert base(headers) == url
 
 
+@pytest.mark.parametrize("trusted", ["10.0.0.0/8", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "::/0"])
+def test_proxies_with_addresses_in_the_form_of_ipv6(trusted: str) -> None:
+    # HTTP-1: as a server that listens on both kinds of addresses shows its peers
+    assert base(ONE, peer="::ffff:10.0.0.1", trusted=trusted) == "https://reg.example"
+    assert base(ONE, peer="::ffff:10.0.0.1", trusted="192.0.2.0/24") == "http://inner"
+
+
 @pytest.mark.parametrize("peer", ["192.0.2.9", "not an address"])
 def test_untrusted_peers_are_ignored(peer: str) -> None:
     # HTTP-1: never blind trust in headers

@@ -108,6 +108,20 @@ def test_another_token_of_the_same_name_gives_nothing(
     assert {xid for xid in ("/dirs/d1", "/dirs/d2") if rights(stored_entry.subscription, xid)} == readable
 
 
+@pytest.mark.parametrize(
+    ("tokens", "readable"),
+    [
+        ({"wide": WIDE}, {"/dirs/d1", "/dirs/d2"}),
+        ({"wide": WIDE, "narrow": NARROW}, {"/dirs/d1"}),
+    ],
+)
+def test_a_subscription_of_an_older_release(tokens: dict[str, Any], readable: set[str]) -> None:
+    # SUB-911: it does not say which token of the name wrote it; of several, it gets what both allow
+    rights = OwnerRights(Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(json.dumps(tokens)))]))
+    subscription = stored("ci", "tokens", ("/dirs/d1",))
+    assert {xid for xid in ("/dirs/d1", "/dirs/d2") if rights(subscription, xid)} == readable
+
+
 def test_callers_that_an_issuer_vouches_for() -> None:
     # SUB-911, ACC-60: they may read what they could read when they last wrote the subscription, patterns included
     rights = OwnerRights(AUTHENTICATOR, has_issued_tokens=True)

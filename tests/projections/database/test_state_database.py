@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
-from sqlalchemy import Column, Integer, MetaData, String, Table
 
 from annals.projections.database import state_database
-from annals.projections.database.state_database import FORMER_NAME, StateDatabase
+from annals.projections.database.state_database import StateDatabase
+from annals.projections.replication import tables as replication
+from annals.projections.subscriptions.state import tables as deliveries
 from tests.support.registries.in_process import create
 
 
@@ -88,24 +90,28 @@ def test_a_connection_that_the_server_has_closed(postgres_url: str, monkeypatch:
             assert db.one("SELECT pg_backend_pid()") != (pid,)
 
 
+FORMER: Final = (
+    "CREATE TABLE delivery_wish (subscription TEXT, name TEXT, value TEXT, PRIMARY KEY (subscription, name))",
+    "INSERT INTO delivery_wish VALUES ('s', 'consent', 'x')",
+    "CREATE TABLE delivery_pending (subscription TEXT, lane BIGINT, sequence BIGINT, key TEXT, attempts BIGINT, "
+    "first FLOAT, next FLOAT, PRIMARY KEY (subscription, lane, sequence))",
+    "INSERT INTO delivery_pending VALUES ('s', 1, 2, 'k', 0, NULL, 0)",
+    "CREATE TABLE replication_heard (link TEXT, subject TEXT, PRIMARY KEY (link, subject))",
+    "INSERT INTO replication_heard VALUES ('l', '/dirs/d')",
+)
+
+
 def test_tables_of_an_earlier_release_get_their_new_names(store_url: str) -> None:
     # What they have stays, and a second start changes nothing.
-    former = MetaData()
-    Table("delivery_wish", former, *(Column(name, String(99), primary_key=True) for name in "ab"))
-    Table("delivery_pending", former, *(Column(name, Integer, primary_key=True) for name in ("lane", "sequence")))
-    renamed = MetaData()
-    columns = (Column(name, String(99), primary_key=True) for name in "ab")
-    Table("delivery_request", renamed, *columns, info={FORMER_NAME: "delivery_wish"})
-    queue = Column("queue", Integer, primary_key=True, info={FORMER_NAME: "lane"})
-    Table("delivery_pending", renamed, queue, Column("sequence", Integer, primary_key=True))
     create(store_url)
-    state_database.create_tables(store_url, former)
     with closing(StateDatabase(store_url)) as store:
         with store.writing() as db:
-            db.run("INSERT INTO delivery_wish VALUES (?, ?)", ("x", "y"))
-            db.run("INSERT INTO delivery_pending VALUES (?, ?)", (1, 2))
+            for statement in FORMER:
+                db.run(statement)
         for _ in range(2):
-            state_database.create_tables(store_url, renamed)
+            for metadata in (deliveries.METADATA, replication.METADATA):
+                state_database.create_tables(store_url, metadata)
             with store.reading() as db:
-                assert db.all("SELECT a, b FROM delivery_request") == [("x", "y")]
-                assert db.all("SELECT queue, sequence FROM delivery_pending") == [(1, 2)]
+                assert db.all("SELECT subscription, name, value FROM delivery_request") == [("s", "consent", "x")]
+                assert db.all("SELECT subscription, queue, sequence FROM delivery_pending") == [("s", 1, 2)]
+                assert db.all("SELECT link, subject FROM replication_subject") == [("l", "/dirs/d")]
