@@ -132,7 +132,7 @@ def test_all_settings_are_listed_without_what_is_secret(monkeypatch: pytest.Monk
         "TOKEN": "geheim",
         "LINK_SECRET": "geheim",
         "SEGMENTS": "s3://key:geheim@bucket/x?secret_key=geheim&region=eu",
-        "JWT_KEYS": "https://u:geheim@issuer.example/keys?token=geheim",
+        "JWT_KEYS": "https://issuer.example/keys?token=geheim",
         "SPARK_CONF": '{"spark.hadoop.fs.s3a.secret.key": "geheim", "spark.executor.cores": "2"}',
     }
     for name, value in secrets.items():
