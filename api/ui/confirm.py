@@ -41,5 +41,5 @@ async def confirm_page(page: PageContext, confirmation: Confirmation) -> Respons
         except (NotFound, Forbidden):
             raise
         except Problem as problem:
-            alert, status = shown_problem(problem, page.request), problem.status
+            alert, status = shown_problem(problem, page.asked), problem.status
     return await page.render("confirm.html", confirmation.title, status, confirmation=confirmation, alert=alert)

@@ -28,7 +28,7 @@ from annals.api.ui.edit.request_body import changed_values, document_members, re
 from annals.api.ui.explore.entity_view import find_place
 from annals.api.ui.forms import Form, read_upload
 from annals.api.ui.own_api import ApiAnswer, Query
-from annals.api.ui.page_context import PageContext
+from annals.api.ui.page_context import PageContext, url_path
 from annals.api.ui.registry_model import ModelPlace
 from annals.api.ui.rights import require_writer
 from annals.domain.errors.http_errors import Forbidden
@@ -60,6 +60,7 @@ async def new_page(page: PageContext) -> Response:
     if not place.is_collection:
         raise NotFound(place.xid)
     require_writer(page, place)
+    page.raw_json = url_path(place.xid)
     base = await _state_of_new(page, place)
     form = EntityForm(f"Create {place.singular}", place, True, base, page.link(f"explore{place.xid}"))
     return await (form.render(page) if page.request.method != "POST" else _act(page, form))

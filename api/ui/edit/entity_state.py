@@ -51,11 +51,14 @@ class EntityState:
 
 
 async def read_formats(page: PageContext) -> list[str]:
-    """The formats that the registry knows, for the combobox."""
+    """The formats that the registry knows, for the combobox. They are not what the page is about."""
+    raw_json = page.raw_json
     try:
         found: list[str] = (await page.get("/capabilities")).json.get("formats", [])
     except Problem:
         return []
+    finally:
+        page.raw_json = raw_json
     return [name for name in found if "*" not in name]
 
 

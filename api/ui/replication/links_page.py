@@ -70,7 +70,7 @@ async def link_page(page: PageContext) -> Response:
         except (NotFound, Forbidden):
             raise
         except Problem as problem:
-            alert, status = shown_problem(problem, page.request), problem.status
+            alert, status = shown_problem(problem, page.asked), problem.status
         else:
             path = f"links/{id}"
             return page.redirect(path) if action == "check" else page.saved(path, answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
@@ -11,7 +12,7 @@ import httpx
 import pytest
 
 from tests.support.html_pages import HtmlPage, sent_values
-from tests.support.registries.in_process import Api, create, serving
+from tests.support.registries.in_process import BASE, Api, create, serving
 
 FORM: Final = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
 #: Attributes with the names of what forms, other kinds of entities and the requests have.
@@ -115,6 +116,22 @@ def test_switches_of_new_entities(api: Api) -> None:
     page = HtmlPage(api.send("GET", "/ui/edit/sets/b").text)
     assert "required" not in page.fields["must"].attributes
     assert saved(api, "sets/b", maybe="on")["maybe"] is True
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("edit/boxes/b", "/boxes/b"),
+        ("edit/boxes/b/notes/n", "/boxes/b/notes/n"),
+        ("new/boxes", "/boxes"),
+        ("new/boxes/b/notes/n/versions", "/boxes/b/notes/n/versions"),
+    ],
+)
+def test_forms_lead_to_what_they_are_about(api: Api, path: str, url: str) -> None:
+    """UI-34: "Raw JSON" leads to what the page shows."""
+    api.done("PUT", "/boxes/b", {"notes": {"n": {}}})
+    page = api.send("GET", f"/ui/{path}").text
+    assert re.findall(r'href="([^"]*)">Raw JSON</a>', page) == [f"{BASE}{url}"]
 
 
 def test_a_new_version_keeps_switches_that_are_off(api: Api) -> None:
