@@ -138,32 +138,34 @@ def _with_check_results(
 
     What is missing here, because something refers to no schema, the decision says.
     """
-    checks: list[list[ImportedContentCheck]] = []
-    documents: dict[str, bytes] = {}
-    for one in subjects:
-        try:
-            checks.append(
-                content_checks(read.view.registry, one.command, read.view.caller.can_read)
-                if isinstance(one, _Import)
-                else []
-            )
-        except SchemaRegistryError:
-            checks.append([])
-    for check in (check for found in checks for check in found):
-        documents[check.check.schema.sha256] = check.text
-        for _, sha256 in check.check.schema.references:
-            if sha256 not in documents:
-                documents[sha256] = read.view.read_model.document(sha256)
-    contents = read.view.checker.check({one.check for found in checks for one in found}, documents.__getitem__)
-    formats = {one.check: _format_check(contents[one.check], one, documents) for found in checks for one in found}
-    results: CheckResults = {
-        **contents,
-        **read.view.checker.check({one for one in formats.values() if one is not None}, documents.__getitem__),
-    }
+    by_subject = [_checks_of(read, one) for one in subjects]
+    checks = [imported for found in by_subject for imported in found]
+    documents = _documents_of(read, checks)
+    contents = read.view.checker.check({imported.check for imported in checks}, documents.__getitem__)
+    formats = {imported.check: _format_check(contents[imported.check], imported, documents) for imported in checks}
+    format_checks = {check for check in formats.values() if check is not None}
+    results = {**contents, **read.view.checker.check(format_checks, documents.__getitem__)}
     return [
         one._replace(check_results=_results_of(found, formats, results)) if isinstance(one, _Import) else one
-        for one, found in zip(subjects, checks, strict=True)
+        for one, found in zip(subjects, by_subject, strict=True)
     ]
+
+
+def _checks_of(read: ConfluentRead, one: _Import | SchemaRegistryError) -> Sequence[ImportedContentCheck]:
+    """The checks of the versions of a subject; none if the subject is refused."""
+    if isinstance(one, SchemaRegistryError):
+        return ()
+    try:
+        return content_checks(read.view.registry, one.command, read.view.caller.can_read)
+    except SchemaRegistryError:
+        return ()
+
+
+def _documents_of(read: ConfluentRead, checks: Sequence[ImportedContentCheck]) -> dict[str, bytes]:
+    """The texts that are checked and those to which they refer, by SHA-256 in hex."""
+    documents = {imported.check.schema.sha256: imported.text for imported in checks}
+    referenced = {sha256 for imported in checks for _, sha256 in imported.check.schema.references}
+    return {sha256: read.view.read_model.document(sha256) for sha256 in referenced - documents.keys()} | documents
 
 
 def _format_check(
