@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, MetaData, inspect, make_url
+from sqlalchemy import Connection, Inspector, MetaData, Table, inspect, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
@@ -164,14 +164,17 @@ def create_tables(url: str, metadata: MetaData) -> None:
 
 
 def _rename_former(connection: Connection, metadata: MetaData) -> None:
+    """Looks at those tables only that had another name, because each start of a process comes here."""
     present = inspect(connection)
-    names = set(present.get_table_names())
     for table in metadata.tables.values():
         former = table.info.get(FORMER_NAME)
-        if former in names and table.name not in names:
+        if former and present.has_table(former) and not present.has_table(table.name):
             connection.exec_driver_sql(f"ALTER TABLE {former} RENAME TO {table.name}")
-        columns = {column["name"] for column in present.get_columns(table.name)} if table.name in names else set()
         for column in table.columns:
-            if column.info.get(FORMER_NAME) in columns:
-                change = f"RENAME COLUMN {column.info[FORMER_NAME]} TO {column.name}"
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} {change}")
+            former = column.info.get(FORMER_NAME)
+            if former and present.has_table(table.name) and former in _column_names(present, table):
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME COLUMN {former} TO {column.name}")
+
+
+def _column_names(present: Inspector, table: Table) -> list[str]:
+    return [column["name"] for column in present.get_columns(table.name)]

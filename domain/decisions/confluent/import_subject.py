@@ -6,7 +6,7 @@ Rules CSR-1003 to CSR-1005, CSR-1011.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -73,16 +73,17 @@ def delete_imported_versions(changes: ChangeSet, command: DeleteImportedVersions
     targets = [version for version in live if _is_to_delete(changes, registry, command, version)]
     if targets:
         delete_versions(changes, targets)
-        _note_new_epochs(changes, command.source, targets, [version for version in live if version not in targets])
-        changes.processed += [version.xid for version in targets]
+        deleted_xids = [version.xid for version in targets]
+        _note_new_epochs(changes, command.source, live, frozenset(deleted_xids))
+        changes.processed += deleted_xids
 
 
 def _note_new_epochs(
-    changes: ChangeSet, source: str, deleted: Sequence[SchemaVersion], left: Sequence[SchemaVersion]
+    changes: ChangeSet, source: str, versions: Sequence[SchemaVersion], deleted_xids: Set[str]
 ) -> None:
     """Keeps Versions unchanged since their import that get another ancestor, because the copy itself deletes theirs."""
-    deleted_ids = {xids.entity_id(version.xid) for version in deleted}
-    for version in left:
+    deleted_ids = set(map(xids.entity_id, deleted_xids))
+    for version in (one for one in versions if one.xid not in deleted_xids):
         entity = changes.world.get(version.xid)
         assert entity is not None
         imported = facts_of(entity.private).get(IMPORTED, {})
