@@ -49,6 +49,7 @@ class DefinitionsCache:
         """note_log_end: makes the process notice if the log loses the definitions, whose positions others would get."""
         self.definitions = read_definitions(view)
         self._note_log_end = note_log_end
+        self._note_log_end()
         self._lock = Lock()
 
     def current(self, view: View) -> RegistryDefinitions:

@@ -8,6 +8,7 @@ and requests cost nothing. Writers know the end of the log that they continue, a
 from __future__ import annotations
 
 import logging
+from threading import Lock
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -35,12 +36,14 @@ class KnownLogEnd:
 
     def __init__(self) -> None:
         self._end = _NOTHING  # one value, which other threads see whole
+        self._lock = Lock()  # a thread with an earlier end does not replace a later one
         self._is_reported = False
 
     def note(self, position: int, chain: bytes) -> None:
         """Remembers an interaction by its last position and its chain hash; an earlier one has no effect."""
-        if position > self._end[0]:
-            self._end = position, chain
+        with self._lock:
+            if position > self._end[0]:
+                self._end = position, chain
 
     def check_end(self, connection: Any, position: int, chain: bytes) -> None:
         """`check` where the end of the log has been read. Cost: none if this process has written it."""

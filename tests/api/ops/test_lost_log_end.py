@@ -5,12 +5,18 @@ The next writes use the positions of lost events again. A server that has read t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
 import psycopg
+import pytest
 from sqlalchemy import make_url
 
+from annals.api.registry.open_registry import open_registry
+from annals.api.settings.settings import Settings
+from annals.commands.store.database.known_log_end import LogEndLost
 from tests.support.registries import in_process
 from tests.support.registries.in_process import create
 from tests.support.serving import serving
@@ -23,18 +29,33 @@ def model(plural: str) -> dict[str, object]:
     return {"groups": {plural: {"singular": plural.removesuffix("s")}}}
 
 
+@contextmanager
+def backup_of(server: str, database: str) -> Iterator[Callable[[], None]]:
+    """Backs up the database. Yields what restores the backup, which ends all connections."""
+    name = make_url(database).database
+    with psycopg.connect(server, autocommit=True) as administrator:
+
+        def restore() -> None:
+            administrator.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+            administrator.execute(f"ALTER DATABASE {name}_backup RENAME TO {name}".encode())
+
+        administrator.execute(f"CREATE DATABASE {name}_backup TEMPLATE {name}".encode())
+        yield restore
+
+
 def test_a_server_notices_that_the_log_has_lost_its_end(postgres_server: str, tmp_path: Path) -> None:
     """All state comes from one log: what only a lost log had is not shown as state of the one that took its place."""
-    with database_of(postgres_server) as database, psycopg.connect(postgres_server, autocommit=True) as administrator:
-        name = make_url(database).database
+    with database_of(postgres_server) as database:
         create(database)
-        administrator.execute(f"CREATE DATABASE {name}_backup TEMPLATE {name}".encode())
-        with serving(database, tmp_path) as served, httpx.Client(base_url=served.url, timeout=30) as client:
+        with (
+            backup_of(postgres_server, database) as restore,
+            serving(database, tmp_path) as served,
+            httpx.Client(base_url=served.url, timeout=30) as client,
+        ):
             with in_process.serving(database, ids="lost") as other:
                 other.done("PUT", "/modelsource", model("xdirs"))
                 assert client.get("/xdirs").status_code == 200
-            administrator.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-            administrator.execute(f"ALTER DATABASE {name}_backup RENAME TO {name}".encode())
+            restore()
             with in_process.serving(database, ids="new") as other:
                 other.done("PUT", "/modelsource", model("ydirs"))
                 other.done("PUT", "/ydirs/a", {})
@@ -45,3 +66,22 @@ def test_a_server_notices_that_the_log_has_lost_its_end(postgres_server: str, tm
             ready = client.get("/-/readyz")
             assert (ready.status_code, ready.json()["reason"]) == (503, f"the store cannot be used: {LOST}")
     assert (tmp_path / "serve.log").read_text().count(f"the store cannot be used: {LOST}") == 1
+
+
+def test_the_first_definitions_of_a_process_are_noticed_when_they_are_lost(postgres_server: str) -> None:
+    """A model that came between the start and the first request; those of the new log may get its position."""
+    with database_of(postgres_server) as database:
+        create(database)
+        other_process = f"{database}?application_name=reader"  # what a process knows goes by the URL
+        with (
+            backup_of(postgres_server, database) as restore,
+            closing(open_registry(Settings(database=other_process))) as registry,
+        ):
+            with in_process.serving(database, ids="lost") as other:
+                other.done("PUT", "/modelsource", model("xdirs"))
+                assert "xdirs" in registry.definitions.definitions.model.groups
+            restore()
+            with in_process.serving(database, ids="new") as other:
+                other.done("PUT", "/modelsource", model("ydirs"))
+            with pytest.raises(LogEndLost):
+                registry.definitions.current(registry.readers.quick_view())
