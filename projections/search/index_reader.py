@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from annals.domain.search.texts import SearchedEntity
+from annals.domain.values.batched import batched
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.sql import in_list
 from annals.projections.entities.visibility import EVERYTHING, Visibility
@@ -40,6 +41,8 @@ _SELECT_BLOCKS: Final = (
 _SELECT_FIRSTS: Final = f"{_SELECT_BLOCKS.format('first')} ORDER BY first"
 _SELECT_NEXT_BLOCKS: Final = f"{_SELECT_BLOCKS.format('data')} ORDER BY first LIMIT {{}}"
 
+#: Segments that one statement reads: SQLite compounds 500 queries at most.
+_SEGMENTS_TOGETHER: Final = 100
 #: Blocks of texts that are read together: a megabyte.
 _TEXT_BLOCKS: Final = 64
 #: Blocks of keys that are read together: a megabyte.
@@ -168,10 +171,11 @@ class IndexReader:
     def _word_blocks(self, range: WordRange) -> Iterator[WordBlock]:
         """The blocks of all segments that may have words of a range."""
         low, high = range
-        query = " UNION ALL ".join([_SELECT_BLOCKS.format("segment, data")] * len(self._segments))
-        values = [value for segment, *_ in self._segments for value in (segment, high, segment, low)]
-        for segment, data in self._db.all(query, values) if self._segments else ():
-            yield WordBlock(data, segment)
+        for segments in batched(self._segments, _SEGMENTS_TOGETHER):
+            query = " UNION ALL ".join([_SELECT_BLOCKS.format("segment, data")] * len(segments))
+            values = [value for segment, *_ in segments for value in (segment, high, segment, low)]
+            for segment, data in self._db.all(query, values):
+                yield WordBlock(data, segment)
 
     def _keys_of_segment(self, segment: int, last: int, numbers: Numbers, keys: WordRange) -> Iterator[tuple[str, int]]:
         if not numbers.range_cardinality(segment, last + 1):

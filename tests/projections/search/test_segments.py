@@ -7,10 +7,12 @@ from typing import Final
 
 import psycopg
 import pytest
+from sqlalchemy import create_engine
 
 from annals.domain.model.builtin import default_source
 from annals.domain.search.query import parse_query
 from annals.projections.database.drivers import Database
+from annals.projections.search import tables
 from annals.projections.search.index_reader import IndexReader
 from annals.projections.search.search import search
 from annals.projections.search.segments import FAN_OUT, IDLE_FAN_OUT, Segment, all_segments, mergeable
@@ -73,6 +75,22 @@ def test_changes_leave_few_segments(store_url: str) -> None:
             query = parse_query("name39")
             found = search(IndexReader(view.database), query, 10)
             assert [result.key for result in found.results] == scan(view, query) != []
+
+
+def test_an_index_of_many_segments_is_read(store_url: str) -> None:
+    """Those of tens of millions of entities, here without entities but for the first one."""
+    create(store_url, default_source())
+    with serving(store_url) as api, index_writer(store_url) as writer:
+        api.done("PUT", "/schemagroups/g", {"name": "apple"})
+        write_pending(writer)
+        engine = create_engine(store_url)
+        with engine.begin() as connection:
+            rows = [{"low": number, "high": number, "size": 1} for number in range(1_000, 1_600)]
+            connection.execute(tables.segment.insert(), rows)
+        engine.dispose()
+        with writer.readers.view() as view:
+            found = search(IndexReader(view.database), parse_query("apple"), 10)
+            assert [result.key for result in found.results] == scan(view, parse_query("apple")) != []
 
 
 def test_events_that_arrive_meanwhile_wait(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
