@@ -25,7 +25,7 @@ from annals.commands.store.write_transaction import InlineProjection, Recorded, 
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.confluent.checks import content_keys
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
-from annals.domain.decisions.commands import Command, Follow, Restore, WriteTree
+from annals.domain.decisions.commands import Command, Follow, Restore, SubmittedCommand, WriteTree
 from annals.domain.decisions.expected_reads import imported_ids, subject_paths, target_xids, version_xids
 from annals.domain.decisions.permissions import permitted_role
 from annals.domain.decisions.phases import ReportPhase
@@ -97,7 +97,7 @@ def _handle_together(
     return outcomes
 
 
-def _prefetch(world: SqlWorld, commands: Sequence[Command]) -> None:
+def _prefetch(world: SqlWorld, commands: Sequence[SubmittedCommand]) -> None:
     """Reads in a few queries most of what the decisions need."""
     world.prefetch([xid for command in commands for xid in target_xids(command)])
     world.prefetch_schemas(subject_paths(commands), imported_ids(commands))
@@ -130,23 +130,18 @@ def record(transaction: WriteTransaction, pending: PendingCommand, decide: Decid
 
 
 def _record_events(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
+    def decide_and_append(command: Command) -> Recorded:
+        caller = pending.caller_with_role
+        context = transaction.context(caller, role, dryrun=pending.dryrun, report_phase=pending.report_phase)
+        transaction.world.known_results = pending.check_results or {}
+        decision = decide(command, transaction.world, context)
+        if isinstance(command, Restore):
+            _check_restored_xrefs(caller, decision)
+        return transaction.append(decision, context, command)
+
     if isinstance(pending.command, Follow):
-        return append_foreign(
-            transaction,
-            pending.command,
-            lambda model: _decide_and_append(transaction, replace(pending, command=model), role, decide),
-        )
-    return _decide_and_append(transaction, pending, role, decide)
-
-
-def _decide_and_append(transaction: WriteTransaction, pending: PendingCommand, role: Role, decide: Decide) -> Recorded:
-    caller = pending.caller_with_role
-    context = transaction.context(caller, role, dryrun=pending.dryrun, report_phase=pending.report_phase)
-    transaction.world.known_results = pending.check_results or {}
-    decision = decide(pending.command, transaction.world, context)
-    if isinstance(pending.command, Restore):
-        _check_restored_xrefs(caller, decision)
-    return transaction.append(decision, context, pending.command)
+        return append_foreign(transaction, pending.command, decide_and_append)
+    return decide_and_append(pending.command)
 
 
 class CommandBus:
@@ -177,7 +172,7 @@ class CommandBus:
 
     def submit(
         self,
-        command: Command,
+        command: SubmittedCommand,
         caller: Caller | str = ANONYMOUS,
         build_answer: BuildAnswer | None = None,
         condition: Precondition | None = None,
@@ -344,7 +339,7 @@ def _set_outcome(pending: PendingCommand, outcome: CommandOutcome) -> None:
         pending.future.set_result(outcome)
 
 
-def _require_role(caller: Caller, command: Command) -> Role:
+def _require_role(caller: Caller, command: SubmittedCommand) -> Role:
     """The caller's role at the command's target. Raises: Forbidden when the caller may not send the command."""
     role = permitted_role(caller, command)
     if role is None:
@@ -370,7 +365,7 @@ def _gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _copy_for_rebuild(command: Command) -> RebuildCommand:
+def _copy_for_rebuild(command: SubmittedCommand) -> RebuildCommand:
     """A function that rebuilds a command from a copy; only WriteTree needs one, because deciding modifies its tree."""
     if not isinstance(command, WriteTree):
         return lambda: command

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.decisions.checks.document_checks import CheckResults
-from annals.domain.decisions.commands import Command
+from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.decisions.phases import ReportPhase
 
 #: Builds the response to the caller, inside the transaction: when it fails, the command is undone (ENT-4).
@@ -18,7 +18,7 @@ BuildAnswer = Callable[[WriteTransaction, Recorded], Any]
 #: Raises an error when the registry is not in the state that the caller requires for the command.
 Precondition = Callable[[WriteTransaction], None]
 #: Builds the command again.
-RebuildCommand = Callable[[], Command]
+RebuildCommand = Callable[[], SubmittedCommand]
 
 
 class CommandFuture(Protocol):
@@ -42,7 +42,7 @@ class PendingCommand:
     report_phase: receives how far the command is, in other threads.
     """
 
-    command: Command
+    command: SubmittedCommand
     caller: Caller | str = ANONYMOUS
     build_answer: BuildAnswer | None = None
     condition: Precondition | None = None

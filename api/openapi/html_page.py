@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from annals.api.openapi.problem_causes import problem_causes
 from annals.api.openapi.problems import ALL_PROBLEM_TYPES, OWN_PROBLEM_NAME, PROBLEM_NAME
-from annals.domain.values.json_text import dumps
+from annals.domain.values.json_text import unquoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -71,17 +71,12 @@ def _tag_of(item: Mapping[str, Any]) -> str:
     return next(str(item[method]["tags"][0]) for method in _METHODS if method in item)
 
 
-def _json_text(value: Any) -> str:
-    """A value as JSON; strings without quotes."""
-    return value if isinstance(value, str) else dumps(value).decode()
-
-
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader  # only `/-/docs` needs it
     from markupsafe import Markup
 
     environment = Environment(loader=PackageLoader("annals.api.openapi", ""), autoescape=True)
-    environment.filters["json_text"] = _json_text
+    environment.filters["unquoted"] = unquoted
     environment.globals.update(methods=_METHODS, problem_names=(PROBLEM_NAME, OWN_PROBLEM_NAME), style=Markup(STYLE))
     return environment

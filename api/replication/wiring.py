@@ -15,7 +15,7 @@ from annals.api.subscriptions.wiring import build_guard
 from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller
-from annals.domain.decisions.commands import Command
+from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.replication.link import Link
 from annals.projections.replication.cycles import check_cycle_promptly, upstream_registries
 from annals.projections.replication.link_state import NOTIFIED_KEY, LinkProgress, LinkStates
@@ -109,7 +109,7 @@ class ActiveReplication(PassiveReplication):
 def build_link_context(settings: Settings, registry: Registry, states: LinkStates) -> LinkWorkerContext:
     """The dependencies of link workers."""
 
-    def submit(command: Command, caller: Caller) -> Future[Recorded]:
+    def submit(command: SubmittedCommand, caller: Caller) -> Future[Recorded]:
         return registry.command_bus.submit(command, caller)
 
     def reveal(link: Link) -> Mapping[str, str]:

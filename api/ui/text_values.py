@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from annals.api.ui.html_size import cut_text
-from annals.domain.values.json_text import dumps
+from annals.domain.values.json_text import unquoted
 
 #: Schemes of stored URLs that are links; all others are text (ACC-104).
 _LINK: Final = re.compile(r"(?:https?://|mailto:)[!-~]+\Z", re.IGNORECASE)
@@ -31,14 +31,9 @@ def html_time(time: str) -> str:
     return _FINER.sub("", time)
 
 
-def json_text(value: Any) -> str:
-    """A value of an attribute as text: strings as they are, all others as JSON."""
-    return value if isinstance(value, str) else dumps(value).decode()
-
-
 def short_text(value: Any) -> str:
     """A value as text for a list, cut to one line of moderate length."""
-    text = json_text(value)
+    text = unquoted(value)
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
 
 
@@ -62,7 +57,7 @@ def size_text(size: int) -> str:
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "utc": utc_text,
     "html_time": html_time,
-    "json_text": json_text,
+    "unquoted": unquoted,
     "short": short_text,
     "cut": cut_text,
     "is_link": is_link,

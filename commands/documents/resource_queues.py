@@ -8,7 +8,7 @@ from threading import Lock
 
 from annals.commands.pending_command import PendingCommand
 from annals.domain.confluent.subjects import Subject
-from annals.domain.decisions.commands import Command
+from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.values import xid as xids
 
 
@@ -52,7 +52,7 @@ class ResourceQueues:
         self._on_release(first)
 
 
-def _queue_name(command: Command) -> str:
+def _queue_name(command: SubmittedCommand) -> str:
     """The Resource of a command; for one of Confluent's API, which names the Group, with the subject."""
     stream = xids.stream(xids.resource_of(getattr(command, "xid", xids.REGISTRY)))
     subject = getattr(command, "subject", None)

@@ -26,7 +26,7 @@ from annals.domain.errors.problems import (
 from annals.domain.model.spec_attributes import SPECVERSION
 from annals.domain.replication import LINK
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import Json, dumps
+from annals.domain.values.json_text import Json, unquoted
 
 #: What a registry can enable. Lists name their possible members, booleans their possible values.
 OFFERED: Final[dict[str, tuple[Any, ...]]] = {
@@ -358,6 +358,6 @@ class EnabledFormats:
 
 
 def _value_problem(field: str, value: Json, allowed: Any) -> Problem:
-    allowed_text = ",".join(item if isinstance(item, str) else dumps(item).decode() for item in allowed)
-    value_text = value if isinstance(value, str) else dumps(value).decode()
+    allowed_text = ",".join(map(unquoted, allowed))
+    value_text = unquoted(value)
     return CapabilityValue(value=value_text, field=field, list=allowed_text)

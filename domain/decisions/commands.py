@@ -268,10 +268,13 @@ RegistryCommand = (
     | ConfluentCommand
     | ImportCommand
 )
-Command = RegistryCommand | SubscriptionCommand | AccessCommand | LinkCommand | Follow | Repair
+#: A command whose events this registry decides.
+Command = RegistryCommand | SubscriptionCommand | AccessCommand | LinkCommand | Repair
+#: A command that the writer carries out; the events of `Follow` have been decided by another registry.
+SubmittedCommand = Command | Follow
 
 
-def describe(command: Command) -> str:
+def describe(command: SubmittedCommand) -> str:
     """A short text for the audit trail, for instance `WriteTree PUT /dirs/d1` or `Restore /dirs/d1 12`."""
     names = ("name", "method", "xid", "position")
     words = (type(command).__name__, *(getattr(command, name, None) for name in names))

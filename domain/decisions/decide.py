@@ -29,7 +29,6 @@ from annals.domain.decisions.commands import (
     DeleteGrant,
     DeleteLink,
     DeleteSubscription,
-    Follow,
     RegistryCommand,
     Repair,
     ReplaceModel,
@@ -109,8 +108,6 @@ def decide(command: Command, world: World, context: Context) -> Decision:
             return decide_grant(command, world, context)
         case Repair():
             return repair(command, world, context)
-        case Follow():
-            raise AssertionError("the interactions of another log have been decided there")
         case WriteTree(facade=LegacyWrite()) | DeleteEntities(facade=LegacyDeletion()):
             return _decide_legacy_command(command, world, context)
         case _:

@@ -10,20 +10,20 @@ from collections.abc import Iterable, Iterator
 from annals.domain.confluent.commands import RegisterSchema
 from annals.domain.confluent.import_commands import ImportSubject
 from annals.domain.decisions.changes.drafts import newest_version_id
-from annals.domain.decisions.commands import Command, DeleteEntities, WriteTree
+from annals.domain.decisions.commands import DeleteEntities, SubmittedCommand, WriteTree
 from annals.domain.decisions.confluent.world_entities import subject_xids
 from annals.domain.decisions.world import World
 from annals.domain.values import xid as xids
 
 
-def target_xids(command: Command) -> tuple[str, ...]:
+def target_xids(command: SubmittedCommand) -> tuple[str, ...]:
     """What a command is about, its owners, and the registry; only these of large trees."""
     if not isinstance(command, WriteTree | DeleteEntities):
         return ()
     return xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid
 
 
-def subject_paths(commands: Iterable[Command]) -> set[tuple[str, str]]:
+def subject_paths(commands: Iterable[SubmittedCommand]) -> set[tuple[str, str]]:
     """The Groups and names of the subjects to which commands add versions."""
     return {
         (xids.entity_id(command.xid), command.subject.name)
@@ -32,12 +32,12 @@ def subject_paths(commands: Iterable[Command]) -> set[tuple[str, str]]:
     }
 
 
-def imported_ids(commands: Iterable[Command]) -> set[int]:
+def imported_ids(commands: Iterable[SubmittedCommand]) -> set[int]:
     """The ids that commands bring with them."""
     return {one.id for command in commands if isinstance(command, ImportSubject) for one in command.versions}
 
 
-def version_xids(command: Command, world: World) -> Iterator[str]:
+def version_xids(command: SubmittedCommand, world: World) -> Iterator[str]:
     """The Versions of a Resource that a change of it reads: the first, the default and the newest one."""
     if isinstance(command, RegisterSchema | ImportSubject):
         yield from subject_xids(world, command)

@@ -10,11 +10,11 @@ from annals.domain.confluent.commands import DeleteContext, DeleteSchemas, Regis
 from annals.domain.confluent.import_commands import DeleteImportedVersions, ImportSubject
 from annals.domain.decisions.commands import (
     AccessCommand,
-    Command,
     ControlSubscription,
     DeleteEntities,
     DeleteSubscription,
     Restore,
+    SubmittedCommand,
     WriteMethod,
     WriteSubscription,
     WriteTree,
@@ -25,7 +25,7 @@ from annals.domain.values import xid as xids
 _RESOURCE_DEPTH: Final = 4
 
 
-def permitted_role(caller: Caller, command: Command) -> Role | None:
+def permitted_role(caller: Caller, command: SubmittedCommand) -> Role | None:
     """The caller's role for a command; None if it may not execute it, or may not see what the command refers to."""
     role = _role_for(caller, command)
     if RANK[role] < RANK[Role.WRITER]:
@@ -34,7 +34,7 @@ def permitted_role(caller: Caller, command: Command) -> Role | None:
     return role if sees_targets else None
 
 
-def _role_for(caller: Caller, command: Command) -> Role | None:
+def _role_for(caller: Caller, command: SubmittedCommand) -> Role | None:
     """The lowest of the caller's roles at the entities that a command names."""
     if not caller.groups:
         return caller.role
@@ -45,7 +45,7 @@ def _role_for(caller: Caller, command: Command) -> Role | None:
     return min((caller.role_at(xid) for xid in _named_groups(command)), key=RANK.__getitem__)
 
 
-def _named_groups(command: Command) -> Iterator[str]:
+def _named_groups(command: SubmittedCommand) -> Iterator[str]:
     """The Groups that a command affects; the registry if the command is not limited to named Groups."""
     match command:
         case WriteTree(xid=xids.REGISTRY, method=WriteMethod.POST, tree=tree) if tree:
@@ -72,7 +72,7 @@ def _is_collection_of_groups(xid: str) -> bool:
     return len(xids.segments(xid)) == 1
 
 
-def _xref_targets(command: Command) -> Iterator[str]:
+def _xref_targets(command: SubmittedCommand) -> Iterator[str]:
     """The Resources that xrefs in a body refer to, because the written Resource shows them."""
     if not isinstance(command, WriteTree):
         return

@@ -92,6 +92,11 @@ def dumps(value: Json) -> bytes:
     return orjson.dumps(value, default=_encode_decimal)
 
 
+def unquoted(value: Json) -> str:
+    """The JSON text of a value for people: a string as it is, without quotes."""
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
 def dumps_indented(value: Json) -> str:
     """JSON for people, in lines of one member each; its numbers are those of `dumps`."""
     return orjson.dumps(value, default=_encode_decimal, option=orjson.OPT_INDENT_2).decode()

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller, Role
-from annals.domain.decisions.commands import Command
+from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.replication.foreign_interaction import MAX_INTERACTION_BYTES
 from annals.domain.replication.link import Link
 from annals.domain.replication.link_document import CREDENTIAL
@@ -23,7 +23,7 @@ from annals.projections.replication.link_state import LinkStates
 from annals.projections.replication.remote.remote_client import RemoteClient
 
 #: Submits a command to the registry's CommandBus; the future gives the result.
-SubmitCommand = Callable[[Command, Caller], "Future[Recorded]"]
+SubmitCommand = Callable[[SubmittedCommand, Caller], "Future[Recorded]"]
 #: Returns the secret values of a link by name. Raises: LookupError if one was destroyed or cannot be opened.
 RevealSecrets = Callable[[Link], Mapping[str, str]]
 #: Seconds to wait for the result of a command.
@@ -66,7 +66,7 @@ class LinkWorkerContext:
         """The same context for another worker."""
         return replace(self, stopping=Event(), woken=Event(), event_received=Event(), remotes=WeakSet())
 
-    def execute(self, link: Link, command: Command) -> Recorded:
+    def execute(self, link: Link, command: SubmittedCommand) -> Recorded:
         """The result of a command that the link submits. Raises: Problem, and errors of the store."""
         caller = Caller(f"links/{link.id}", Role.ADMIN, link=link.id)
         return self.submit(command, caller).result(COMMAND_SECONDS)

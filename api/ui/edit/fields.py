@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.api.ui.json_layout import indent
 from annals.api.ui.registry_model import SERVER_SET, ModelPlace
-from annals.domain.values.json_text import InvalidJson, dumps, loads
+from annals.domain.values.json_text import InvalidJson, dumps, loads, unquoted
 
 TEXT: Final = "text"
 NUMBER: Final = "number"
@@ -76,7 +76,7 @@ class Field(NamedTuple):
             return _ON if value else ""
         if self.kind == JSON:
             return _indented(value)
-        return value if isinstance(value, str) else dumps(value).decode()
+        return unquoted(value)
 
     @property
     def is_long(self) -> bool:
@@ -153,7 +153,7 @@ def _hidden_names(place: ModelPlace, *, is_new: bool) -> Collection[str]:
 
 def _field(name: str, label: str, definition: Mapping[str, Any], formats: Sequence[str]) -> Field:
     type = definition.get("type", "string")
-    choices = [each if isinstance(each, str) else dumps(each).decode() for each in definition.get("enum", ())]
+    choices = [unquoted(each) for each in definition.get("enum", ())]
     if label == "format" and not choices:
         choices = list(formats)
     kind = _KINDS.get(type, TEXT)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.api.ui.html_size import MAX_PART, count_within, html_size
 from annals.api.ui.registry_model import Attributes
-from annals.api.ui.text_values import json_text
+from annals.domain.values.json_text import unquoted
 
 #: What all attributes of a page take of it, and the HTML of one without its value, in bytes.
 _MAX_ROWS: Final = MAX_PART // 2
@@ -51,5 +51,5 @@ def rows_region(rows: Sequence[ShownAttribute]) -> Mapping[str, Any]:
 
 
 def _row_size(row: ShownAttribute) -> int:
-    text = json_text(row.value)[:_MAX_VALUE]
+    text = unquoted(row.value)[:_MAX_VALUE]
     return _ROW + html_size(row.name + row.description) + min(html_size(text), _MAX_VALUE)

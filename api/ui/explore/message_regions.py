@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from annals.api.ui.explore.entity_view import EntityView
 from annals.api.ui.page_context import PageContext
 from annals.domain.errors.problems import Problem
-from annals.domain.values.json_text import dumps
+from annals.domain.values.json_text import unquoted
 
 #: Attributes that describe the entity and not the message.
 _OWN: Final = frozenset(
@@ -76,7 +76,7 @@ def _leaves(message: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
         if isinstance(value, dict):
             yield from _leaves(value, pointer)
         else:
-            yield pointer, value if isinstance(value, str) else dumps(value).decode()
+            yield pointer, unquoted(value)
 
 
 async def read_endpoint_messages(page: PageContext, entity: EntityView) -> Mapping[str, Any] | None:

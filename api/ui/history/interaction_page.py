@@ -10,8 +10,8 @@ from annals.api.http.response import Response
 from annals.api.ui.history.revision_rows import RevisionRow, revision_row
 from annals.api.ui.html_size import MAX_PART, count_within, html_size
 from annals.api.ui.page_context import PageContext
-from annals.api.ui.text_values import json_text
 from annals.domain.errors.problems import NotFound
+from annals.domain.values.json_text import unquoted
 
 #: Bounds of what the page shows of one event: attributes, and characters of each value.
 _MAX_VALUES: Final = 40
@@ -91,5 +91,5 @@ def _changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
 def _text(image: Mapping[str, Any], name: str) -> str | None:
     if name not in image:
         return None
-    text = json_text(image[name])
+    text = unquoted(image[name])
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"

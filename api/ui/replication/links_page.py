@@ -11,9 +11,9 @@ from annals.api.ui.confirm import Confirmation, confirm_page
 from annals.api.ui.forms import read_form
 from annals.api.ui.page_context import PageContext
 from annals.api.ui.problem_page import shown_problem
-from annals.api.ui.text_values import json_text
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.errors.problems import BadRequest, NotFound, Problem
+from annals.domain.values.json_text import unquoted
 
 _ACTIONS: Final = ("check", "pause", "resume")
 #: Members of a status that the page shows elsewhere.
@@ -91,7 +91,7 @@ async def promote_page(page: PageContext) -> Response:
     """The page that promotes a link. Raises: NotFound."""
     id = page.path_params["id"]
     link = (await page.get(f"/-/links/{id}")).json
-    scope = json_text(link["scope"]) if link.get("scope") else "the whole registry"
+    scope = unquoted(link["scope"]) if link.get("scope") else "the whole registry"
     confirmation = Confirmation(
         title=f"Promote link {id}",
         button="Promote",
@@ -145,12 +145,12 @@ def _status_rows(status: Mapping[str, Any]) -> Iterator[StatusRow]:
     for name, value in status.items():
         if name in _NAMES:
             for member, text in _NAMES[name].items():
-                yield StatusRow(text, json_text(value[member]), member == "time" and bool(value[member]))
+                yield StatusRow(text, unquoted(value[member]), member == "time" and bool(value[member]))
         elif name in _TIMES:
             time = value if isinstance(value, str) else datetime.fromtimestamp(value, UTC).isoformat()
             yield StatusRow(name, time, is_time=True)
         elif name not in _OWN_ROWS:
-            yield StatusRow(name, json_text(value))
+            yield StatusRow(name, unquoted(value))
 
 
 def _row(page: PageContext, link: Mapping[str, Any]) -> LinkRow:

@@ -18,13 +18,13 @@ from annals.domain.confluent.schema_types import AVRO, common_format, type_of_fo
 from annals.domain.confluent.subjects import RESOURCES
 from annals.domain.decisions.changes.documents import digest, encode_document
 from annals.domain.decisions.checks.document_checks import DocumentCheck, FormatCheck
-from annals.domain.decisions.commands import Command, WriteTree
+from annals.domain.decisions.commands import SubmittedCommand, WriteTree
 from annals.domain.model import GroupType, Model, ResourceType
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json
 
 
-def expected_checks(command: Command, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
+def expected_checks(command: SubmittedCommand, model: Model) -> tuple[frozenset[DocumentCheck], dict[str, bytes]]:
     """The checks that a command will most likely need, and the document bytes by SHA-256. They may be none."""
     if isinstance(command, WriteTree):
         return _checks_of_tree(command, model)

@@ -16,7 +16,7 @@ import pytest
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller
-from annals.domain.decisions.commands import Command
+from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.errors.http_errors import NotReceiving
 from annals.domain.errors.problems import NotFound
 from annals.domain.replication.link import PUSH, XREGISTRY, Link
@@ -113,7 +113,7 @@ class LinkRig:
             self.checks[name] += 1
             return self.links
 
-        def submit(command: Command, caller: Caller) -> Future[Recorded]:
+        def submit(command: SubmittedCommand, caller: Caller) -> Future[Recorded]:
             raise AssertionError("the workers of these tests record nothing")
 
         guard, states = DestinationGuard(), LinkStates(self.url)

@@ -19,7 +19,15 @@ from annals.commands.pending_command import PendingCommand
 from annals.commands.store.database.engine import WriterConnection
 from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
-from annals.domain.decisions.commands import Command, ControlLink, DeleteLink, Follow, WriteLink, WriteMethod, WriteTree
+from annals.domain.decisions.commands import (
+    ControlLink,
+    DeleteLink,
+    Follow,
+    SubmittedCommand,
+    WriteLink,
+    WriteMethod,
+    WriteTree,
+)
 from annals.domain.errors.http_errors import Diverged, NotReceiving
 from annals.domain.errors.problems import NotFound, Readonly
 from annals.domain.replication.foreign_interaction import ForeignInteraction
@@ -49,7 +57,7 @@ async def pair(
             yield there, here, pull
 
 
-def done(registry: NamedRegistry, *commands: Command) -> Sequence[CommandOutcome]:
+def done(registry: NamedRegistry, *commands: SubmittedCommand) -> Sequence[CommandOutcome]:
     """The outcomes of commands that are handled in one transaction."""
     return handle([PendingCommand(command, ROOT) for command in commands], registry.store, [EntityProjection()])
 
@@ -253,7 +261,7 @@ def test_documents_that_wait_are_bounded_in_bytes(
                 await there.write("PUT", f"/schemagroups/a/schemas/s{number}$details", body)
             submit = ManualLink._submit
 
-            def counted(self: ManualLink, command: Command, caller: Any) -> Any:
+            def counted(self: ManualLink, command: SubmittedCommand, caller: Any) -> Any:
                 assert isinstance(command, Follow)
                 found.append(len(command.interactions))
                 return submit(self, command, caller)

@@ -33,7 +33,7 @@ from annals.commands.store.log import Store
 from annals.commands.store.mapper import EventMapper
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.access.roles import Caller, Role
-from annals.domain.decisions.commands import Command
+from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
@@ -225,14 +225,14 @@ class ManualLink:
     def cursor(self) -> int:
         return self.states.read(self.id).cursor or 0
 
-    def do(self, command: Command) -> Recorded:
+    def do(self, command: SubmittedCommand) -> Recorded:
         """The result of a command that the link submits."""
         return self._tools().execute(self.link, command)
 
     def _tools(self) -> LinkWorkerContext:
         return LinkWorkerContext(self._submit, self._readers, self.states, lambda link: {}, DestinationGuard())
 
-    def _submit(self, command: Command, caller: Caller) -> Future[Recorded]:
+    def _submit(self, command: SubmittedCommand, caller: Caller) -> Future[Recorded]:
         future: Future[Recorded] = Future()
         (outcome,) = handle([PendingCommand(command, caller)], self._target.store, [EntityProjection()])
         if isinstance(outcome, Exception):
