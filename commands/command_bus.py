@@ -284,8 +284,15 @@ class CommandBus:
             outcomes, self._is_behind = self._handle_batch(batch), True
         if self._observer and batch:
             refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
-            self._observer.committed(len(outcomes), refused, perf_counter() - started_at)
+            self._notify(self._observer, len(outcomes), refused, perf_counter() - started_at)
         return outcomes
+
+    @staticmethod
+    def _notify(observer: CommitListener, commands: int, refused: int, seconds: float) -> None:
+        try:
+            observer.committed(commands, refused, seconds)
+        except Exception:  # the commands have to get their outcomes
+            _LOG.exception("a listener of commits failed")
 
     def _handle_batch(self, batch: Sequence[PendingCommand]) -> Sequence[CommandOutcome]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
@@ -14,6 +15,7 @@ POLL_SECONDS: Final = 0.1
 #: Minimum seconds between two polls. Under write load all waiting readers wake together and receive several commits in
 #: one piece, instead of each reader waking for each commit.
 MIN_POLL_SECONDS: Final = 0.01
+_LOG: Final = logging.getLogger("annals.store")
 
 
 class LogHeadWatcher:
@@ -92,6 +94,9 @@ class LogHeadWatcher:
             head = await self._read_head()
         except driver_errors():  # the readers go on waiting, and learn of the outage with their next request
             return
+        except Exception:  # all readers share this poll
+            _LOG.exception("the end of the log could not be read")
+            return
         for waiter, position in self._waiters.items():
             if head > position and not waiter.done():
                 waiter.set_result(True)
@@ -102,5 +107,6 @@ class LogHeadWatcher:
                 waiter.set_result(False)
 
     def _in_loop(self, callback: Callable[[], None]) -> None:
-        if self._waiters and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(callback)
+        if self._waiters and self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(callback)

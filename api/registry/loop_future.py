@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
@@ -11,6 +12,7 @@ from typing import Any, Final
 from annals.commands.store.write_transaction import Recorded
 
 _CALLBACKS_LOCK: Final = Lock()
+_LOG: Final = logging.getLogger("annals.store")
 
 
 class LoopFuture:
@@ -70,7 +72,10 @@ class LoopFuture:
         with _CALLBACKS_LOCK:  # each function is called once, whichever thread comes first
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            try:
+                callback(self)
+            except Exception:  # as a `Future` does: the thread goes on to the outcomes of other commands
+                _LOG.exception("a callback of a command failed")
 
     def _set_result(self, result: Recorded) -> None:
         if not self.outcome.done():

@@ -63,7 +63,8 @@ def _parse_page_key(value: Any) -> PageKey | None:
     if value is None:
         return None
     page_value, key = value
-    if not isinstance(page_value, str) or not isinstance(key, str):
+    # Keys have the characters of ids; PostgreSQL refuses some others.
+    if not isinstance(page_value, str) or not isinstance(key, str) or not (key.isascii() and key.isprintable()):
         raise ValueError("it is not a place")
     return PageKey(b64decode(page_value, validate=True), key)
 

@@ -19,6 +19,7 @@ from annals.api.http.response import Headers, Response
 from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from annals.commands.store.clock import Clock, parse_time
 from annals.commands.store.hashes import Interaction
+from annals.domain.values.bounded_cache import BoundedCache
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.answer_position import note_position
@@ -78,8 +79,8 @@ class Snapshots:
         self._readers = readers
         self._definitions_cache = definitions_cache
         self._clock = clock
-        self._cache: dict[str, Snapshot] = {}
-        self._definitions: dict[tuple[int, int], RegistryDefinitions] = {}
+        self._cache = BoundedCache[str, Snapshot](CACHE_SIZE)
+        self._definitions = BoundedCache[tuple[int, int], RegistryDefinitions](CACHE_SIZE)
 
     async def find(self, asof: str) -> Snapshot:
         """The snapshot that a request names; the answer in progress shows it. Raises: BadRequest."""
@@ -95,7 +96,7 @@ class Snapshots:
         is_fixed = is_position(asof) or asof.casefold() == interaction.folded
         snapshot = Snapshot(interaction, definitions, is_fixed)
         if is_fixed:
-            _add_to_cache(self._cache, asof, snapshot)
+            self._cache.add(asof, snapshot)
         return snapshot
 
     def _read_definitions(self, view: View) -> RegistryDefinitions:
@@ -103,13 +104,4 @@ class Snapshots:
         latest, positions = self._definitions_cache.definitions, view.definitions()
         if positions == latest.positions:
             return latest
-        if positions not in self._definitions:
-            _add_to_cache(self._definitions, positions, read_definitions(view))
-        return self._definitions[positions]
-
-
-def _add_to_cache(cache: dict[K, V], key: K, value: V) -> None:
-    """Adds a value to a cache; removes the oldest one if the cache is full."""
-    if len(cache) >= CACHE_SIZE:
-        cache.pop(next(iter(cache)), None)
-    cache[key] = value
+        return self._definitions.get(positions) or self._definitions.add(positions, read_definitions(view))

@@ -40,16 +40,26 @@ class ResourceQueues:
         return True
 
     def _release_next(self, name: str) -> None:
-        """Removes the first command of a queue, which has its outcome, and releases the next one."""
+        """Removes the first command of a queue, which has its outcome, and releases the next one.
+
+        Also those after it that were cancelled: a callback of such a future would be called at once, and the callbacks
+        of many would be calls within calls.
+        """
+        while (first := self._next(name)) is not None and first.future.cancelled():
+            self._on_release(first)
+        if first is not None:
+            first.future.add_done_callback(lambda _: self._release_next(name))
+            self._on_release(first)
+
+    def _next(self, name: str) -> PendingCommand | None:
+        """Removes the first command of a queue; returns the next one, None if there is none."""
         with self._lock:
             queue = self._queues[name]
             queue.popleft()
-            if not queue:
-                del self._queues[name]
-                return
-            first = queue[0]
-        first.future.add_done_callback(lambda _: self._release_next(name))
-        self._on_release(first)
+            if queue:
+                return queue[0]
+            del self._queues[name]
+            return None
 
 
 def _queue_name(command: SubmittedCommand) -> str:

@@ -14,6 +14,7 @@ from annals.commands.store.caches import KnownState, LinkCache, ModelCache
 from annals.commands.store.compression.document_compression import decompress_document
 from annals.commands.store.compression.state_compression import decompress_state
 from annals.commands.store.database import sql
+from annals.commands.store.known_version_chains import KnownVersionChains
 from annals.commands.store.log_end import HAS_POINTERS, StartState
 from annals.commands.store.mapper import EventMapper, require_bytes
 from annals.commands.store.schema_lookups import SchemaLookups
@@ -22,7 +23,6 @@ from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.confluent.schema_versions import NoSchemas, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
-from annals.domain.decisions.version_chains import VersionChains, still_known
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
 from annals.domain.registry.entities import Entity, xref_target
@@ -72,7 +72,6 @@ class _CachedState(NamedTuple):
     links_position: int | None
     links: tuple[Link, ...] | None
     has_pointers: bool | None
-    version_chains: VersionChains
 
 
 class SqlWorld:
@@ -112,7 +111,7 @@ class SqlWorld:
         self._write: Callable[[], None] = _write_nothing
         self._unwritten_document: Callable[[str], bytes | None] = _no_document
         #: The known Versions of Resources, see `version_chain`, by the stream of the Resource.
-        self.version_chains: VersionChains = {}
+        self.version_chains = KnownVersionChains({})
         self._released = self._cached_state()
         #: Results of the document checks that the current command needs.
         self.known_results: CheckResults = {}
@@ -144,13 +143,13 @@ class SqlWorld:
     def add_known_state(self, state: KnownState) -> None:
         """Adds what is known of the start of the transaction."""
         self._stream_heads |= state.heads
-        self.version_chains = state.version_chains
+        self.version_chains = KnownVersionChains(state.version_chains)
         self.schema_ids.stored_highest = state.highest_schema_id
 
     @property
     def known_state(self) -> KnownState:
         """What is known by now, with what the transaction has added itself."""
-        return KnownState(self._stream_heads, self.version_chains, self.schema_ids.known_highest)
+        return KnownState(self._stream_heads, self.version_chains.all(), self.schema_ids.known_highest)
 
     def preload(self, start: StartState) -> None:
         """Sets what is known at the start of the transaction."""
@@ -213,12 +212,7 @@ class SqlWorld:
         return list(self._pages(HEADS_OF_TYPE, xids.subtree(collection), xids.type_of(collection)))
 
     def version_chain(self, resource: str) -> Sequence[str] | None:
-        return self.version_chains.get(xids.stream(resource))
-
-    def add_version_chains(self, version_chains: VersionChains) -> None:
-        """Adds those that a decision leaves behind, whose events have been appended."""
-        if version_chains:
-            self.version_chains = {**self.version_chains, **version_chains}
+        return self.version_chains.find(xids.stream(resource))
 
     def prefetch_members(self, collections: Iterable[str]) -> None:
         """See World. Cost: one query for each thousand collections of a type."""
@@ -327,7 +321,7 @@ class SqlWorld:
         self._replaced_heads.setdefault(key, self._stream_heads.get(key))
         self._stream_heads[key] = StreamHead(event.revision, hash, event if hash else None, position)
         self._unwritten_collections.add(_collection_key(key))
-        self.version_chains = still_known(self.version_chains, event)
+        self.version_chains.add_event(event)
         self.schema_ids.add(event)
         self._schemas.add(event)
         if event.xid == xids.MODEL:
@@ -347,6 +341,7 @@ class SqlWorld:
     def release(self) -> None:
         """Keeps the added events, whatever `roll_back` undoes later."""
         self.schema_ids.release()
+        self.version_chains.release()
         self._replaced_heads.clear()
         self._released = self._cached_state()
 
@@ -354,18 +349,19 @@ class SqlWorld:
         """Drops the events added since the last `release`, because their command is undone."""
         self._schemas.forget()
         self.schema_ids.roll_back()
+        self.version_chains.roll_back()
         for key, head in self._replaced_heads.items():
             if head is None:
                 del self._stream_heads[key]
             else:
                 self._stream_heads[key] = head
         self._replaced_heads.clear()
-        self._model, self._links_position, self._links, self._has_pointers, self.version_chains = self._released
+        self._model, self._links_position, self._links, self._has_pointers = self._released
         self._prefetched_members.clear()
         self._xref_sources.clear()
 
     def _cached_state(self) -> _CachedState:
-        return _CachedState(self._model, self._links_position, self._links, self._has_pointers, self.version_chains)
+        return _CachedState(self._model, self._links_position, self._links, self._has_pointers)
 
     def _write_appended(self, collection: str | None = None) -> None:
         """Writes appended events before a query that may find them. collection: if it finds only its members."""

@@ -174,7 +174,7 @@ class WriteTransaction:
         self.world.prefetch(event.xid for event in events)
         interaction = self._interaction(context, command, len(events))
         self.append_interaction(interaction, events, decision.documents, context.report_phase)
-        self.world.add_version_chains(decision.version_chains)
+        self.world.version_chains.add(decision.version_chains)
         if context.report_phase:
             self.flush(context.report_phase)
         recorded = tuple(enumerate(events, interaction.first))

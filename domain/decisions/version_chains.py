@@ -11,11 +11,7 @@ from annals.domain.values import xid as xids
 VersionChains = Mapping[str, tuple[str, ...]]
 
 
-def still_known(version_chains: VersionChains, event: EntityEvent) -> VersionChains:
-    """Those that an event leaves as they were: a Version that is added, changed or removed may break a chain."""
-    if not version_chains:
-        return version_chains
+def broken_chain(event: EntityEvent) -> str | None:
+    """The stream of the Resource whose chain an event may break: by a Version that is added, changed or removed."""
     resource = xids.resource_of(event.stream)
-    if resource not in version_chains or (event.stream == resource and not isinstance(event, EntityDeleted)):
-        return version_chains
-    return {key: ids for key, ids in version_chains.items() if key != resource}
+    return None if event.stream == resource and not isinstance(event, EntityDeleted) else resource

@@ -110,7 +110,8 @@ class EntityProjection:
         save_position(db, self._position_name, position)
         if indexes_now:
             self._index.save_position(db, position)
-        elif max_behind is not None and (has_xrefs or self._index.is_far_behind(position)):  # reads need xrefs in it
+        elif max_behind is not None and (has_xrefs or self._index.is_far_behind(db, position)):
+            # Reads need xrefs in the index.
             self._index.catch_up(db, position)
 
     def catch_up(self, connection: Connection) -> None:

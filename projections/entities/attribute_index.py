@@ -48,10 +48,12 @@ class AttributeIndex:
         self._name = index_name(name)
         self._tables = tables
         self._max_leaves = max_leaves
-        self._known_position = 0  # another process may have written more
+        self._known_position = 0  # another process may have written more, and what this one wrote may be undone
 
-    def is_far_behind(self, position: int) -> bool:
-        """Whether more than `MAX_BEHIND` events up to a position may be missing."""
+    def is_far_behind(self, db: Database, position: int) -> bool:
+        """Whether more than `MAX_BEHIND` events up to a position are missing. Cost: a look-up in as many events."""
+        if not 0 <= position - self._known_position <= MAX_BEHIND:
+            self._known_position = self.position(db) or 0
         return position - self._known_position > MAX_BEHIND
 
     def catch_up(self, db: Database, position: int) -> None:
@@ -70,14 +72,11 @@ class AttributeIndex:
 
     def position(self, db: Database) -> int | None:
         """The position of the last event in the index; None if none is stored."""
-        position = find_position(db, self._name)
-        self._known_position = position or 0
-        return position
+        return find_position(db, self._name)
 
     def save_position(self, db: Database, position: int) -> None:
         """Sets the position, in the transaction of the writes up to it."""
         save_position(db, self._name, position)
-        self._known_position = position
 
     def leaves(self, type: str, attributes: Mapping[str, object]) -> dict[str, bytes]:
         """The leaves of an entity that the index is to have."""

@@ -209,6 +209,17 @@ def test_a_withdrawn_command_is_left_out(store: Store) -> None:
     assert store.log_end().position == 1
 
 
+def test_a_listener_that_fails_does_not_end_the_writer(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    class Failing:
+        def committed(self, commands: int, refused: int, seconds: float) -> None:
+            raise RuntimeError("the loop is closed")
+
+    command_bus = CommandBus(store, [], decide, Failing())
+    assert [command_bus.submit(write(f"/dirs/{id}")).result(timeout=30).position for id in "ab"] == [1, 2]
+    command_bus.close()
+    assert [record.message for record in caplog.records] == ["a listener of commits failed"] * 2
+
+
 def test_failures_to_catch_up_are_logged(
     store: Store, projection: PositionProjection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -77,3 +77,20 @@ def test_another_process_makes_it_unknown(store_url: str, reads: list[str]) -> N
         reads.clear()
         put(api, 17)
         assert (ids(api), reads) == (["v13", "v14", "v15", "v16", "v17"], [f"{FILE}/versions"])
+
+
+def test_numbers_in_use_are_read_together(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ENT-75: the first id that the server assigns, after clients have named Versions "1", "2" ... themselves."""
+    create(store_url, {"groups": {"dirs": {"singular": "dir", "resources": {"files": {"singular": "file"}}}}})
+    loads: list[set[str]] = []
+    load = SqlWorld._load
+
+    def noting(world: SqlWorld, keys: set[str]) -> None:
+        loads.append(keys)
+        load(world, keys)
+
+    with serving(store_url) as api:
+        api.done("PUT", f"{FILE}$details", {"versions": {str(number): {} for number in range(1, 101)}})
+        monkeypatch.setattr(SqlWorld, "_load", noting)
+        assert api.send("POST", FILE, b"text").headers["location"].endswith("/versions/101")
+    assert len(loads) <= 12

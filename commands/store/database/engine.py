@@ -152,10 +152,16 @@ class WriterConnection:
         return connection
 
     def _open(self) -> Connection:
-        self._connection = connection = self._engine.connect()
-        if connection.dialect.name == "postgresql":
-            _driver(connection).autocommit = True  # the driver would begin transactions itself, in a round trip
-            _driver(connection).execute(_WRITER_SETTINGS)
+        connection = self._engine.connect()
+        try:
+            if connection.dialect.name == "postgresql":
+                _driver(connection).autocommit = True  # the driver would begin transactions itself, in a round trip
+                _driver(connection).execute(_WRITER_SETTINGS)
+        except BaseException:
+            connection.invalidate()
+            connection.close()
+            raise
+        self._connection = connection
         return connection
 
     def _commit(self, connection: Connection) -> None:

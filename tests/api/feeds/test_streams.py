@@ -170,6 +170,24 @@ def test_a_stream_ends_with_the_server(api: Api) -> None:
     api.runner.run(follow())
 
 
+@pytest.mark.parametrize("error", [OSError(), RuntimeError()])
+def test_a_look_that_fails_is_not_the_last_one(error: Exception) -> None:
+    looks: list[object] = []
+
+    async def head() -> int:
+        looks.append(None)
+        if len(looks) == 1:
+            raise error
+        return 1
+
+    async def wait() -> bool:
+        following = LogHeadWatcher()
+        following.start(head)
+        return await following.wait_beyond(0, 100 * POLL_SECONDS, asyncio.get_running_loop().create_future())
+
+    assert asyncio.run(wait())
+
+
 def test_waiting_readers_share_one_query() -> None:
     # commits of other processes are found by polling, once for all readers, and only while a reader waits
     looks: list[int] = []

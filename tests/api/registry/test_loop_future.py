@@ -85,3 +85,21 @@ def test_callbacks_are_called_once(when: str, how: str) -> None:
 
     asyncio.run(wait())
     assert len(calls) == 1
+
+
+def test_a_callback_that_fails_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[object] = []
+
+    def fail(future: object) -> None:
+        raise RecursionError
+
+    async def wait() -> Recorded:
+        future = LoopFuture()
+        for callback in (fail, calls.append):
+            future.add_done_callback(callback)
+        in_thread(future.set_result, RECORDED)
+        return await future.outcome
+
+    assert asyncio.run(wait()) is RECORDED
+    assert len(calls) == 1
+    assert [record.message for record in caplog.records] == ["a callback of a command failed"]

@@ -173,6 +173,17 @@ def test_a_cursor_that_nests_deeply(api: Api) -> None:
         assert api.send("GET", f"/dirs?cursor={urlsafe_b64encode(text.encode()).decode()}").status_code == 400
 
 
+@pytest.mark.parametrize("key", ["!dirs!\0", "!dirs!\ud800", "!dirs!\n"])
+def test_a_cursor_with_a_place_that_no_entity_has(api: Api, key: str) -> None:
+    # PAG-6: PostgreSQL would refuse it, with an error that says nothing about the cursor
+    before, _, text = links(api.done("GET", "/dirs?sort=name&limit=2"))["next"].partition("cursor=")
+    cursor = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    cursor[3][1] = key
+    answer = api.send("GET", f"{before}cursor={urlsafe_b64encode(json.dumps(cursor).encode()).decode()}")
+    assert answer.status_code == 400
+    assert "this registry did not make it for this request" in answer.json()["args"]["error_detail"]
+
+
 def test_links_of_pages_with_encoded_flags(api: Api) -> None:
     # PAG-4, PAG-6: the link states each flag once
     following = links(api.done("GET", "/dirs?%6Cimit=1&%73ort=name"))["next"]

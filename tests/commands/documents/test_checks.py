@@ -160,7 +160,8 @@ def test_a_check_may_take_so_much_memory_only() -> None:
     fields = [{"name": f"f{number}", "type": []} for number in range(220_000)]
     document = json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":")).encode()
     document_check = FormatCheck("avro/1.11", digest(document))
-    answers = DocumentChecker(CheckLimits(seconds=60, memory=190 << 20)).check([document_check], lambda sha256: document)
+    checker = DocumentChecker(CheckLimits(seconds=60, memory=190 << 20))
+    answers = checker.check([document_check], lambda sha256: document)
     assert "memory" in answers[document_check][0].text
 
 

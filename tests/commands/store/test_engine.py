@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from annals.commands.store.database import engine
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
+from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.engine import open_engine
 from annals.commands.store.database.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 from annals.commands.store.log import Store
@@ -30,6 +32,18 @@ def test_plans_follow_the_size_of_the_tables(postgres_url: str) -> None:
     """An empty store grows within seconds; a plan that scans its empty tables must not be used after that."""
     store = Store(postgres_url)
     store.create()
+    assert settings(store, "SHOW enable_seqscan") == ["off"]
+    store.close()
+
+
+def test_settings_that_fail_are_set_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(postgres_url)
+    store.create()
+    store.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "_WRITER_SETTINGS", "SELECT 1 / 0")
+        with pytest.raises(driver_errors()):
+            settings(store)
     assert settings(store, "SHOW enable_seqscan") == ["off"]
     store.close()
 

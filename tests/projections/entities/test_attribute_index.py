@@ -86,6 +86,22 @@ def test_it_is_never_far_behind(store_url: str) -> None:
         assert list(verify_index(store)) == []
 
 
+def test_a_large_command_that_is_undone_leaves_it_as_near(store_url: str) -> None:
+    """A dry run writes many events into it, and takes them back."""
+    create(store_url)
+    entities = EntityProjection()
+    tree: dict[str, Any] = {f"f{number}": {} for number in range(4 * MAX_BEHIND)}
+    large = WriteTree("/dirs/d1/files", tree, WriteMethod.PATCH)
+    with closing(Store(store_url)) as store:
+        handle([PendingCommand(put("f1"))], store, [entities])
+        dry_run = PendingCommand(large, dryrun=True, build_answer=lambda transaction, _: transaction.flush())
+        handle([dry_run, PendingCommand(put("f2"))], store, [entities])
+        for number in range(MAX_BEHIND):
+            handle([PendingCommand(put("f1", name=str(number)))], store, [entities])
+            assert behind(store) <= MAX_BEHIND
+        assert list(verify_index(store)) == []
+
+
 @pytest.mark.parametrize("change", [{"meta": {"xref": "/dirs/d1/files/f2"}}, {"meta": {"xref": None}}])
 def test_an_xref_is_indexed_at_once(store_url: str, change: dict[str, Any]) -> None:
     """ENT-130: lists find Resources with an xref by the index."""

@@ -10,7 +10,7 @@ from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex, Sche
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.decisions.checks import document_checks
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
-from annals.domain.decisions.version_chains import VersionChains, still_known
+from annals.domain.decisions.version_chains import broken_chain
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model
 from annals.domain.registry.entities import Entity
@@ -44,7 +44,7 @@ class MemoryWorld:
         self._revisions: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
         self._secrets: dict[str, Secret] = {}
-        self.version_chains: VersionChains = {}
+        self.version_chains: dict[str, tuple[str, ...]] = {}
         self._model = CurrentModel()
         self._log: list[EntityEvent] = []
         self.extend(events)
@@ -61,7 +61,7 @@ class MemoryWorld:
         for event in events:
             self._log.append(event)
             self._revisions[event.stream] = event.revision
-            self.version_chains = still_known(self.version_chains, event)
+            self.version_chains.pop(broken_chain(event) or "", None)
             entity = evolve(event, len(self._log))
             if entity is None:
                 self._entities.pop(event.stream, None)
