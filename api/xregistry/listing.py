@@ -21,7 +21,6 @@ from annals.api.xregistry.request.paths import PathKind, RequestTarget
 from annals.domain.filters import EntityFilter, PathScope, Sort, parse_filter, parse_sort
 from annals.domain.values import xid as xids
 from annals.projections.entities.filters.pages import BY_ID, CollectionMembers, PageKey
-from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import View
 from annals.projections.entities.xref import resource_types
@@ -121,7 +120,7 @@ class _CollectionQuery:
         )
         type = xids.type_of(target.xid)
         size = int(split_members(owner.attributes).get(f"{type.rpartition('.')[2]}count", "0"))
-        self.selection = view.selection(target.xid, filter, request.base, row_overrides or RowOverrides())
+        self.selection = view.selection(target.xid, filter, request.base, row_overrides)
         self.members: CollectionMembers = view.members(self.selection, type, self._sort, size)
         self.filter_effects = FilterEffects(self.selection) if filter is not None else None
         self._start = self._cursor or Cursor(head, size if filter is None else -1)

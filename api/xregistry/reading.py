@@ -40,7 +40,6 @@ from annals.domain.model import Model
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import dumps
 from annals.projections.entities.document_batches import DocumentBatches
-from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.found_entities import FoundEntity
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import ListSubtree, View
@@ -135,6 +134,9 @@ class XRegistryReadHandler:
         lookup = await self._lookups.find(parsed.target.row_xid, parsed.has_document_body)
         note_position(lookup.position)
         view = self._readers.quick_view()
+        if parsed.flags.filter is not None and xref_of(lookup.row):
+            # The filter may have to read all Versions of the target, so it does not run in the event loop.
+            return await asyncio.to_thread(self._answer_from_lookup, view, parsed, lookup)
         if lookup.row is None or xref_of(lookup.row) or parsed.flags.filter is not None:
             return await self._readers.read(self._answer_from_lookup, view, parsed, lookup)
         return self._answer_from_lookup(view, parsed, lookup)
@@ -360,7 +362,7 @@ def filter_entity(view: View, parsed: ParsedRequest, row: EntityRow) -> FilterEf
     if filter is None:
         return None
     row_overrides = view.row_overrides(row.xid, types_with_xref(parsed), uses_index=True)
-    selection = view.selection(row.xid, filter, parsed.request.base, row_overrides or RowOverrides())
+    selection = view.selection(row.xid, filter, parsed.request.base, row_overrides)
     if not selection.is_selected(row):
         raise problems.NotFound(parsed.target.xid)
     return FilterEffects(selection)

@@ -40,7 +40,6 @@ from annals.domain.filters import Sort
 from annals.domain.registry.events import EntityCreated
 from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.pages import BY_ID
-from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.transaction_view import TransactionView
 from annals.projections.entities.view import ListSubtree, View
@@ -242,7 +241,7 @@ def _filter_effects(view: View, parsed: ParsedRequest) -> FilterEffects | None:
         return None
     target, base_url = parsed.target, parsed.request.base
     row_overrides = view.row_overrides(target.xid, types_with_xref(parsed), uses_index=True)
-    selection = view.selection(target.xid, filter, base_url, row_overrides or RowOverrides())
+    selection = view.selection(target.xid, filter, base_url, row_overrides)
     owner = None if target.kind in COLLECTION_KINDS else view.entity(target.row_xid)
     return FilterEffects(selection, selection.state.descend(owner, base_url) if owner else None)
 

@@ -254,7 +254,7 @@ class View:
     def subtree_lister(self, xid: str, types: Iterable[str]) -> ListSubtree:
         """`subtree` as readers see it, with xrefs resolved. types: of the Resources below the path."""
         row_overrides = self.row_overrides(xid, types)
-        return self.subtree if row_overrides is None else _subtree_lister(self.selection(xid, None, "", row_overrides))
+        return _subtree_lister(self.selection(xid, None, "", row_overrides)) if row_overrides else self.subtree
 
     def selection(
         self, xid: str, filter: EntityFilter | None, base_url: str, row_overrides: RowOverrides | None = None
@@ -273,8 +273,8 @@ class View:
 
     def row_overrides(
         self, xid: str, types: Iterable[str] = (), position: int | None = None, *, uses_index: bool = False
-    ) -> RowOverrides | None:
-        """The entities at and below a path that read differently from their rows; None if there are none.
+    ) -> RowOverrides:
+        """The entities at and below a path that read differently from their rows.
 
         types: of the Resources there, to find those with an xref. position: of the moment, None for now. uses_index:
         include those whose rows the attribute index does not have yet.
@@ -282,18 +282,18 @@ class View:
         low, high = subtree(xid)
         starts = [start for start in (position, self.index_position() if uses_index else None) if start is not None]
         images = self._changed_images(min(starts), position, low, high) if starts else {}
+        moment = self if position is None else self.as_of(position)
         own_rows = (
-            [row for row in (self.entity(resource),) if row]
+            [row for row in (moment.entity(resource),) if row]
             if (resource := _resource_or_registry(xid)) != REGISTRY
             else []
         )
         xref_rows = self.visibility.among(xref.find_xrefs(self._db, types, low, high))
         candidates = chain(own_rows, xref_rows, filter(None, images.values()))
         unchanged_rows = (row for row in candidates if images.get(row.tree_key, row) is row)
-        resolved_rows = xref.resolve_xrefs(self._db, unchanged_rows, position)
-        if not images and not resolved_rows:
-            return None
-        return RowOverrides(images | resolved_rows, is_newer_only=position is None and not resolved_rows)
+        pointers = [row for row in unchanged_rows if xref.xref_of(row) is not None]
+        is_newer_only = position is None and not pointers
+        return RowOverrides(xref.XrefTargets(self._db, position), images, pointers, is_newer_only=is_newer_only)
 
     def xref_rows(self, xid: str, types: Collection[str]) -> Iterator[EntityRow]:
         """The visible Resources with an xref of some types below an entity or collection."""
@@ -314,7 +314,12 @@ class View:
         if row is not None and xref.xref_of(row) is None:
             return row
         resource = self.entity(_resource_or_registry(xid)) if _resource_or_registry(xid) != REGISTRY else None
-        return xref.resolve_xrefs(self._db, [resource] if resource else []).get(tree_key(xid), row)
+        is_pointer = resource is not None and xref.xref_of(resource) is not None
+        return xref.XrefTargets(self._db).entity(resource, xid) if resource and is_pointer else row
+
+    def xref_target(self, pointer: EntityRow) -> EntityRow | None:
+        """The stored row of the Resource that an xref shows; None if it shows nothing. pointer: has the xref."""
+        return xref.XrefTargets(self._db).target(pointer)
 
     def _members_query(self, xid: str, type: str) -> SqlFragment:
         """The condition for the visible entities of a type below an entity or collection."""
@@ -414,9 +419,9 @@ class PastView(View):
 
     def row_overrides(
         self, xid: str, types: Iterable[str] = (), position: int | None = None, *, uses_index: bool = False
-    ) -> RowOverrides | None:
-        """None, because `selection` resolves xrefs itself and rows need no other change."""
-        return None
+    ) -> RowOverrides:
+        """Nothing, because `selection` resolves xrefs itself and rows need no other change."""
+        return RowOverrides(xref.XrefTargets(self._db))
 
     def xref_rows(self, xid: str, types: Collection[str]) -> Iterator[EntityRow]:
         rows = xref.find_past_xrefs(self._current_db, types, *subtree(xid), self._position)

@@ -7,12 +7,13 @@ Spec: core 1.0-rc4, "Cross Referencing Resources".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, dumps, loads
 from annals.projections.database.drivers import Database
+from annals.projections.entities.changed_rows import rows_as_of
 from annals.projections.entities.filters.sql import SqlFragment, and_, between, entities_by_key
 from annals.projections.entities.id_keys import id_key, id_key_bound
 from annals.projections.entities.index_paths import PATH_NUMBER
@@ -20,6 +21,8 @@ from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 
 #: The `private` of a Version shown through an xref; no stored row has it.
 RESOLVED_XREF: Final = '{"pointed":true}'
+#: The number of Versions of targets above which they are forgotten before further ones are read.
+MAX_KEPT_VERSIONS: Final = 10_000
 
 _COLUMNS: Final = ", ".join(ROW_COLUMNS)
 _SELECT_REPLACED: Final = (
@@ -71,20 +74,83 @@ def xref_query(type: str, low: str, high: str) -> SqlFragment:
     return entities_by_key(type, and_(SqlFragment(_SELECT_XREF_KEYS, (type, XREF_PATH)), key_range))
 
 
-def resolve_xrefs(db: Database, rows: Iterable[EntityRow], position: int | None = None) -> dict[str, EntityRow]:
-    """The rows that xrefs show, by tree key: Resources and their Versions. position: of the moment; None for now.
+class XrefTargets:
+    """What Resources with an xref show as of a moment. Such a Resource's row is a pointer here.
 
-    An xref without a target shows nothing, and is omitted.
+    position: of the moment; None for that of the database. The Versions of a target are read once for many pointers.
     """
-    resolved_rows: dict[str, EntityRow] = {}
-    for row in rows:
-        target = xref_of(row)
-        if target is not None:
-            resolved_rows |= {
-                resolved_row.tree_key: resolved_row
-                for resolved_row in _rows_under_pointer(row, target, _read_tree(db, target, position))
-            }
-    return resolved_rows
+
+    def __init__(self, db: Database, position: int | None = None) -> None:
+        self._db = db
+        self._position = position
+        self._versions: dict[str, dict[str, EntityRow]] = {}
+        self._kept_versions = 0
+
+    def target(self, pointer: EntityRow) -> EntityRow | None:
+        """The stored row of the Resource that a pointer leads to; None if the pointer shows nothing."""
+        xref = xref_of(pointer)
+        return None if xref is None else self._targets([xref]).get(xref)
+
+    def entity(self, pointer: EntityRow, xid: str) -> EntityRow | None:
+        """A pointer's Resource, or one of its Versions, as readers see it; None if there is no such Version."""
+        return self.resources([pointer])[0] if xid == pointer.xid else self.version(pointer, xids.tree_key(xid))
+
+    def resources(self, rows: Sequence[EntityRow]) -> list[EntityRow]:
+        """Rows in which each pointer shows its target's Resource. Cost: at most one statement.
+
+        A pointer that shows nothing stays as it is.
+        """
+        xrefs = [xref_of(row) for row in rows]
+        targets = self._targets(filter(None, xrefs))
+        return [
+            _shown_resource(row, target) if xref and (target := targets.get(xref)) else row
+            for row, xref in zip(rows, xrefs, strict=True)
+        ]
+
+    def versions(self, pointer: EntityRow) -> Iterator[EntityRow]:
+        """The Versions that a pointer shows, in order."""
+        return (_shown_version(pointer, row) for row in self._versions_of_target(pointer).values())
+
+    def version_keys(self, pointer: EntityRow) -> Iterator[str]:
+        """The tree keys of these Versions, in order."""
+        return (xids.tree_key(_shown_xid(pointer, row)) for row in self._versions_of_target(pointer).values())
+
+    def version(self, pointer: EntityRow, key: str) -> EntityRow | None:
+        """The Version that a pointer shows with a tree key. Cost: one statement, unless all Versions are known."""
+        xref = xref_of(pointer)
+        if xref is None or "\0" in key:
+            return None
+        target_key = xids.tree_key(xref)
+        version_key = target_key + key[len(pointer.tree_key) :]
+        rows = self._versions.get(xref)
+        if rows is None:
+            rows = rows_as_of(self._db, [target_key, version_key], self._position)
+            if not _is_target(rows.get(target_key), xref):
+                return None
+        row = rows.get(version_key)
+        return None if row is None else _shown_version(pointer, row)
+
+    def _targets(self, xrefs: Iterable[str]) -> dict[str, EntityRow]:
+        """The Resources that xrefs lead to, by xref, without those that have an xref too."""
+        keys = {xids.tree_key(xref) for xref in xrefs}
+        rows = rows_as_of(self._db, keys, self._position).values() if keys else ()
+        return {row.xid: row for row in rows if _is_target(row, row.xid)}
+
+    def _versions_of_target(self, pointer: EntityRow) -> dict[str, EntityRow]:
+        """The stored rows of the Versions that a pointer shows, by tree key, in order."""
+        xref = xref_of(pointer)
+        if xref is None:
+            return {}
+        versions = self._versions.get(xref)
+        if versions is None:
+            if self._kept_versions > MAX_KEPT_VERSIONS:
+                self._versions.clear()
+                self._kept_versions = 0
+            rows = _read_tree(self._db, xref, self._position)
+            versions = {row.tree_key: row for row in rows[1:]} if rows and _is_target(rows[0], xref) else {}
+            self._versions[xref] = versions
+            self._kept_versions += len(versions) + 1
+        return versions
 
 
 def without_resolved(rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
@@ -112,32 +178,51 @@ def _read_tree(db: Database, xid: str, position: int | None) -> list[EntityRow]:
         if position is None
         else (_SELECT_PAST_TREE, (*key_range, position, *key_range, position, position))
     )
-    rows = sorted(map(stored_row, db.all(*query)))
-    return rows if rows and rows[0].xid == xid else []
+    return sorted(map(stored_row, db.all(*query)))
 
 
-def _rows_under_pointer(pointer: EntityRow, xref: str, tree: list[EntityRow]) -> Iterator[EntityRow]:
-    """A target's rows, renamed to the Resource that points to it; nothing if the target has an xref too."""
-    if not tree or xref_of(tree[0]) is not None:
-        return
-    pointer_attributes: dict[str, Json] = loads(pointer.attributes)
-    (name, id), _ = pointer_attributes.items()
-    for row in tree:
-        attributes = {**loads(row.attributes), name: id}
-        xid = pointer.xid + row.xid[len(xref) :]
-        if row is tree[0]:
-            attributes["meta"] = {name: id, "xref": xref, **_without_member(attributes["meta"], name)}
-        tree_key = xids.tree_key(xid)
-        yield row._replace(
-            tree_key=tree_key,
-            xid=xid,
-            type=xids.type_of(xid),
-            id_key=id_key(tree_key),
-            attributes=dumps(attributes).decode(),
-            private=pointer.private if row is tree[0] else RESOLVED_XREF,
-            born=pointer.born if row is tree[0] else None,
-            meta=0,
-        )
+def _is_target(row: EntityRow | None, xref: str) -> bool:
+    """Whether an xref shows a row that is stored under its key: the xid is the same, and has no xref itself."""
+    return row is not None and row.xid == xref and xref_of(row) is None
+
+
+def _shown_resource(pointer: EntityRow, target: EntityRow) -> EntityRow:
+    """The Resource of a target under the name of a pointer, with the pointer's private members."""
+    name, id = _id_attribute(pointer)
+    attributes = loads(target.attributes)
+    meta = {name: id, "xref": target.xid, **_without_member(attributes["meta"], name)}
+    text = dumps({**attributes, name: id, "meta": meta}).decode()
+    return _renamed(target, pointer.xid, text)._replace(private=pointer.private, born=pointer.born)
+
+
+def _shown_version(pointer: EntityRow, row: EntityRow) -> EntityRow:
+    """A Version of a target under the name of a pointer."""
+    name, id = _id_attribute(pointer)
+    text = dumps({**loads(row.attributes), name: id}).decode()
+    return _renamed(row, _shown_xid(pointer, row), text)._replace(private=RESOLVED_XREF, born=None)
+
+
+def _shown_xid(pointer: EntityRow, version: EntityRow) -> str:
+    """The xid of a target's Version below a pointer."""
+    return xids.join(*xids.segments(pointer.xid), *xids.segments(version.xid)[4:])
+
+
+def _id_attribute(pointer: EntityRow) -> tuple[str, Json]:
+    """The name and the value of a pointer's id."""
+    (name, id), _ = loads(pointer.attributes).items()
+    return name, id
+
+
+def _renamed(row: EntityRow, xid: str, attributes: str) -> EntityRow:
+    tree_key = xids.tree_key(xid)
+    return row._replace(
+        tree_key=tree_key,
+        xid=xid,
+        type=xids.type_of(xid),
+        id_key=id_key(tree_key),
+        attributes=attributes,
+        meta=0,
+    )
 
 
 def _without_member(members: Mapping[str, Json], name: str) -> dict[str, Json]:

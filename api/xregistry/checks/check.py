@@ -52,10 +52,9 @@ def load_candidate(view: View, target: RequestTarget, content: bytes, params: Ch
 
 
 def _resource_row(view: View, xid: str) -> EntityRow | None:
-    """The Resource, or the one that it is a pointer to; None if it does not exist."""
+    """The Resource, or the one that its xref shows; None if there is none."""
     row = view.entity(xid)
-    target = xref_of(row)
-    return row if target is None else view.entity(target)
+    return view.xref_target(row) if row and xref_of(row) else row
 
 
 def _candidate(

@@ -37,6 +37,7 @@ from annals.projections.entities.id_keys import (
     owner_expression,
     owner_id_key,
     tree_key_expression,
+    tree_key_of,
 )
 from annals.projections.entities.rows import ROW_COLUMNS, EntityRow, stored_row
 from annals.projections.entities.visibility import EVERYTHING, Visibility
@@ -65,9 +66,9 @@ class FilterCompiler:
         self._base_url = base_url
         self._key_range = key_range
         self._visibility = visibility
-        self._overrides = row_overrides if row_overrides and row_overrides.images else None
+        self._overrides = row_overrides or None
         self._decided: dict[tuple[Conjunction, str, str], SqlFragment] = {}
-        self.omitted = OmittedEntities(db, key_range, row_overrides.images if row_overrides else (), visibility)
+        self.omitted = OmittedEntities(db, key_range, row_overrides.keys if row_overrides else (), visibility)
         self._leaves = LeafConditionCompiler(db, base_url, key_range, self._overrides, self.omitted, visibility)
 
     def surviving_keys(self, conjunctions: Sequence[Conjunction], type: str, low: str, high: str) -> SqlFragment | None:
@@ -173,8 +174,9 @@ class FilterCompiler:
         select = SqlFragment(f"SELECT {COLUMNS} FROM entity AS e WHERE e.type = ?", (type,))
         query = and_(select, in_list(self._db, "e.id_key", keys), self.unchanged_condition("e.id_key", type))
         yield from map(stored_row, self._db.all(*query))
-        images = self._overrides.images.values() if self._overrides else ()
-        yield from (row for row in images if row and row.type == type and row.id_key in keys)
+        if self._overrides:
+            overridden_keys = [tree_key_of(type, key) for key in self._overrides.keys_of_type(type) if key in keys]
+            yield from self._overrides.rows_by_key(overridden_keys).values()
 
     def _owner_key(self, expression: FilterExpression, type: str) -> str:
         """SQL for the key of the entity that an expression is about, for the entity of a type with the key `d.key`."""

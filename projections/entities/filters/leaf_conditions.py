@@ -86,8 +86,7 @@ class LeafConditionCompiler:
         if self._overrides:
             changed_keys = {*self._overrides.changed_keys_of_type(expression.type)}
             additional_keys = [key for key in additional_keys if key not in changed_keys]
-            images = self._overrides.images.values()
-            additional_keys += self._matching_keys(expression, (row for row in images if row))
+            additional_keys += self._matching_keys(expression, self._overrides.rows_of_type(expression.type))
         additional_keys += self._matching_keys(expression, self._omitted.rows(expression.type))
         finds_keys_twice = len(paths.whole) > 1 or bool(paths.cut)
         return LeafConditions(paths.whole, values, tuple(dict.fromkeys(additional_keys)), finds_keys_twice)

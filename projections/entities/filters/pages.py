@@ -217,7 +217,7 @@ class CollectionMembers:
         selection = self._selection
         if not selection.state.is_unfiltered:
             return None
-        if selection.overrides.images and not selection.overrides.is_newer_only:
+        if selection.overrides and not selection.overrides.is_newer_only:
             return None
         query = MissingAttributeQuery(self._type, self._sort_path, *self._key_range())
         keys = self._missing_attributes.members_without(
@@ -256,7 +256,7 @@ class CollectionMembers:
     def _overriding_keys(self, after: PageKey | None, descending: bool) -> list[PageKey]:
         """The page keys of changed entities, from their images at the moment."""
         selection = self._selection
-        if not selection.overrides.images:
+        if not selection.overrides:
             return []
         keys = selection.keys(selection.state, self._type, selection.low, selection.high)
         return self._sort_rows(selection.overriding_rows(self._type, keys), after, descending)

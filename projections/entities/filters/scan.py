@@ -1,8 +1,8 @@
 """Filters and sorts by scanning: the counterpart of `by_index` for past moments, which no index covers.
 
 It reads all rows between two keys in tree order, resolves each xref, and updates the filter's states on the way. Memory
-does not grow with the number of rows, except for the page keys of a page or of a whole sorted result, and for the
-Versions that one xref shows.
+does not grow with the number of rows, except for the page keys of a page or of a whole sorted result, for the Versions
+that one xref shows, and for `xref.MAX_KEPT_VERSIONS`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from annals.domain.filters import EntityFilter, depth
@@ -47,6 +48,7 @@ class ScanSelection(Selection):
         super().__init__(past_database, xid, filter, base_url, visibility=visibility)
         self._past_database = past_database
         self._xid = xid
+        self._targets = xref.XrefTargets(past_database)
 
     def is_selected(self, row: EntityRow, parent_state: FilterState | None = None) -> bool:
         state = (parent_state or self.state).descend(row, self.base_url)
@@ -57,7 +59,7 @@ class ScanSelection(Selection):
         return sum(1 for _ in self.rows(self.state, {type}, self.low, self.high))
 
     def count_by_owner(self, type: str, state: FilterState, low: str, high: str) -> dict[str, int]:
-        owner = next(self._resolve_xrefs(self._rows_of_key(xids.tree_key(self._xid))), None)
+        owner = next(iter(self._targets.resources(self._rows_of_key(xids.tree_key(self._xid)))), None)
         inner_state = state.descend(owner, self.base_url) if owner else state
         return Counter(xids.tree_key(row.parent or "") for row in self.rows(inner_state, {type}, low, high))
 
@@ -84,17 +86,15 @@ class ScanSelection(Selection):
         for chunk in batched(keys, BATCH_MEMBERS):
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             rows = {row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(chunk)])}
-            for row in (rows[key] for key in chunk if key in rows):
-                yield next(self._resolve_xrefs([row]))
+            yield from self._targets.resources([rows[key] for key in chunk if key in rows])
 
     @cached_property
     def shown_versions(self) -> dict[str, EntityRow]:
         """See `Selection`: those of a Resource with an xref, as the past has no overrides."""
         resource = _resource_above(self.low)
         rows = self._rows_of_key(resource) if resource else []
-        if not any(map(xref.xref_of, rows)):
-            return {}
-        return {row.tree_key: row for row in self._resolve_xrefs(rows) if self.low <= row.tree_key < self.high}
+        versions = chain.from_iterable(map(self._targets.versions, rows))
+        return {row.tree_key: row for row in versions if self.low <= row.tree_key < self.high}
 
     def _read_entities(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         """The entities of some types from one key to another, including those shown by xrefs."""
@@ -103,8 +103,8 @@ class ScanSelection(Selection):
             return (row for row in shown if low <= row.tree_key < high and row.type in types)
         resource = _resource_above(low)
         if resource:
-            resolved = self._resolve_xrefs(self._rows_of_key(resource))
-            matching_rows = [row for row in resolved if low <= row.tree_key < high and row.type in types]
+            resolved = self._resolve_xrefs(self._rows_of_key(resource), types)
+            matching_rows = [row for row in resolved if low <= row.tree_key < high]
             if matching_rows:
                 return iter(matching_rows)
         # A Resource with an xref must be read to find its Versions.
@@ -112,7 +112,7 @@ class ScanSelection(Selection):
             sorted({*types, *(type_name.rpartition(".")[0] for type_name in types if depth(type_name) == 3)})
         )
         rows = self.visibility.among(self._read_range(scanned_types, low, high))
-        return (row for row in self._resolve_xrefs(rows) if row.type in types)
+        return self._resolve_xrefs(rows, types)
 
     def _read_range(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         if len(types) == 1:
@@ -126,11 +126,13 @@ class ScanSelection(Selection):
         values = self._past_database.entity(tree_key)
         return [stored_row(values)] if values else []
 
-    def _resolve_xrefs(self, rows: Iterable[EntityRow]) -> Iterator[EntityRow]:
-        """The rows with each xref replaced by the rows it shows; an xref without a target stays as it is."""
+    def _resolve_xrefs(self, rows: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
+        """The rows of some types, with each xref replaced by the rows it shows; without a target it stays as it is."""
         for row in rows:
-            resolved = xref.resolve_xrefs(self._db, (row,)) if xref.xref_of(row) else {}
-            yield from sorted(resolved.values()) or (row,)
+            if row.type in types:
+                yield from self._targets.resources([row])
+            if f"{row.type}.versions" in types:
+                yield from self._targets.versions(row)
 
 
 class ScannedMembers(CollectionMembers):

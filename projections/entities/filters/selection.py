@@ -30,6 +30,7 @@ from annals.projections.entities.filters.sql import (
 from annals.projections.entities.id_keys import id_key_bound, owner_expression, tree_key_expression, tree_key_of
 from annals.projections.entities.rows import EntityRow, stored_row
 from annals.projections.entities.visibility import EVERYTHING, Visibility
+from annals.projections.entities.xref import XrefTargets
 
 #: The number of members of a collection whose nested entities are looked up together.
 BATCH_MEMBERS: Final = 200
@@ -90,7 +91,7 @@ class Selection:
         self.visibility = visibility
         self.state = UNFILTERED if filter is None else FilterState(filter)
         self.base_url = base_url
-        self.overrides = row_overrides or RowOverrides()
+        self.overrides = row_overrides or RowOverrides(XrefTargets(db))
         self.compiler = FilterCompiler(db, base_url, (self.low, self.high), row_overrides, visibility)
         self._db = db
 
@@ -146,7 +147,7 @@ class Selection:
         query = and_(select, self._visible_condition(low, high), self._unchanged_condition())
         current = map(stored_row, self._db.stream(*query.wrap("{} ORDER BY tree_key")))
         overriding = chain.from_iterable(self.overriding_rows(type, keys) for type, keys in queries.items())
-        return heapq.merge(current, sorted(overriding)) if self.overrides.images else current
+        return heapq.merge(current, sorted(overriding)) if self.overrides else current
 
     def with_descendants(self, members: Iterable[EntityRow], types: Collection[str]) -> Iterator[EntityRow]:
         """Members of the path's collection, in their order, each followed by its surviving descendants."""
@@ -172,25 +173,27 @@ class Selection:
     def by_keys(self, keys: Iterable[str]) -> Iterator[EntityRow]:
         """Rows by key, in the given order."""
         for chunk in batched(keys, BATCH_MEMBERS):
-            current_keys = [key for key in chunk if key not in self.overrides.images]
+            overriding_rows = self.overrides.rows_by_key(chunk)
+            current_keys = [key for key in chunk if key not in self.overrides.keys]
             sql = f"SELECT {COLUMNS} FROM entity WHERE {self._db.in_list('tree_key')}"
             current_rows = {
                 row[0]: stored_row(row) for row in self._db.all(sql, [self._db.list_parameter(current_keys)])
             }
             for key in chunk:
-                row = current_rows.get(key) or self.overrides.images.get(key)
+                row = overriding_rows.get(key) or current_rows.get(key)
                 if row is not None:
                     yield row
 
     def overriding_rows(self, type: str, keys: SqlFragment | None) -> Iterator[EntityRow]:
         """The images of changed entities of a type among those that a query selects, in tree order."""
-        rows = {row.id_key: row for row in self.overrides.images.values() if row and row.type == type}
-        if keys is None or not rows:
+        changed_keys = self.overrides.keys_of_type(type) if keys else ()
+        if keys is None or not changed_keys:
             return
         key_query = keys.wrap("SELECT u.key FROM ({}) AS u WHERE ")
-        is_changed = SqlFragment(self._db.in_list("u.key"), (self._db.list_parameter(rows),))
-        for (key,) in sorted(self._db.all(*join_fragments("", (key_query, is_changed)))):
-            yield rows[key]
+        is_changed = SqlFragment(self._db.in_list("u.key"), (self._db.list_parameter(changed_keys),))
+        selected_keys = sorted(self._db.all(*join_fragments("", (key_query, is_changed))))
+        for chunk in batched((tree_key_of(type, key) for (key,) in selected_keys), BATCH_MEMBERS):
+            yield from self.overrides.rows_by_key(chunk).values()
 
     def _all_rows(self, types: Collection[str], low: str, high: str) -> Iterator[EntityRow]:
         if not types:
@@ -202,12 +205,9 @@ class Selection:
         self, current: Iterator[EntityRow], types: Collection[str], low: str, high: str
     ) -> Iterator[EntityRow]:
         """Unchanged rows of some types between two keys, merged with the images of changed ones."""
-        if not self.overrides.images:
+        if not self.overrides:
             return current
-        overridden = (image for key, image in sorted(self.overrides.images.items()) if low < key < high and image)
-        return heapq.merge(
-            current, (image for image in overridden if image.type in types), key=lambda each: each.tree_key
-        )
+        return heapq.merge(current, self.overrides.rows(types, low, high), key=lambda each: each.tree_key)
 
     def _all_rows_query(self, types: Collection[str], low: str, high: str) -> SqlFragment:
         if len(types) == 1:
@@ -225,9 +225,9 @@ class Selection:
         return self.visibility.tree_keys(self._db, "tree_key", low, high)
 
     def _unchanged_condition(self) -> SqlFragment:
-        if not self.overrides.images:
+        if not self.overrides:
             return ALWAYS
-        return in_list(self._db, "tree_key", self.overrides.images).wrap("NOT ({})")
+        return in_list(self._db, "tree_key", self.overrides.keys).wrap("NOT ({})")
 
     def _all_descendants(self, members: Sequence[EntityRow], types: Collection[str]) -> Iterator[Iterator[EntityRow]]:
         """The descendants of each member, streamed by one statement: those of one are read before those of the next."""

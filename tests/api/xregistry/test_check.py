@@ -135,11 +135,18 @@ def test_an_invalid_document_reports_the_position(schemas: Api) -> None:
     assert schemas.done("POST", CHECK, b"").json()["violations"] == [{"text": "the document is empty"}]
 
 
-def test_a_schema_that_is_not_there_yet_needs_a_format(schemas: Api) -> None:
+@pytest.mark.parametrize("xref", [None, "/schemagroups/g/schemas/none", "/schemagroups/g/schemas/pointer"])
+def test_a_schema_that_is_not_there_yet_needs_a_format(schemas: Api, xref: str | None) -> None:
+    # ENT-134: an xref to nothing, or to a Resource that has one too, shows nothing
+    schemas.done("PUT", "/schemagroups/g/schemas/pointer/meta", {"xref": SCHEMA})
+    if xref:
+        schemas.done("PUT", "/schemagroups/new/schemas/t/meta", {"xref": xref})
     other = "/-/check/schemagroups/new/schemas/t"
-    found = schemas.done("POST", f"{other}?format=Avro/1.11", record("a")).json()
+    found = schemas.done("POST", f"{other}?format=Avro/1.11&compatibility=backward", record("a")).json()
     assert (found["valid"], found["against"]) == (True, [])
     assert schemas.send("POST", other, record("a")).status_code == 404
+    of_pointer = schemas.done("POST", "/-/check/schemagroups/g/schemas/pointer?compatibility=backward", record("a"))
+    assert of_pointer.json()["against"] == ["v3"]
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,19 @@ def test_a_cursor_fits_its_request_only(api: Api) -> None:
     assert all(one != other for one, other in pairwise(cursors))
 
 
+def test_a_page_of_versions_stays_as_it_was_when_an_xref_changes(api: Api) -> None:
+    # PAG-7, ENT-133: what an xref shows, and what a Resource had before it got one
+    versions = {name: {f"v{n}": {"name": name} for n in range(4)} for name in ("t", "own")}
+    api.done("POST", "/dirs/d1/files", {name: {"versions": versions[name]} for name in versions})
+    api.done("PUT", "/dirs/d1/files/shown/meta", {"xref": "/dirs/d1/files/t"})
+    pages = [links(api.done("GET", f"/dirs/d1/files/{name}/versions?limit=2"))["next"] for name in ("shown", "own")]
+    before = [api.get(page) for page in pages]
+    assert [[version["name"] for version in page.values()] for page in before] == [["t", "t"], ["own", "own"]]
+    api.done("PATCH", "/dirs/d1/files/shown/meta", {"xref": None})
+    api.done("PUT", "/dirs/d1/files/own/meta", {"xref": "/dirs/d1/files/t"})
+    assert [api.get(page) for page in pages] == before
+
+
 def test_a_cursor_that_nests_deeply(api: Api) -> None:
     # PAG-6
     for text in ("[" * 900, "[" * 5_000):

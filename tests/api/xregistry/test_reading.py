@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from annals.api.http import canonical_header
 from annals.projections.database.connections import PostgresReadConnection, SqliteReadConnection
+from annals.projections.entities import rows, xref
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from tests.support.registries.in_process import BASE, MODEL, NOW, Api, create, serving
@@ -364,6 +366,92 @@ def test_what_is_inlined_takes_no_more_statements_for_more_members(
         assert all(b'"file":{"a":%d}' % n in body for n in range(90))
         monkeypatch.setattr(View, "small_documents", lambda *_: {})
         assert api.done("GET", url).content == body
+
+
+@contextmanager
+def counted_rows() -> Iterator[list[int]]:
+    """For each row of an entity that is read in the block, the thread that reads it."""
+    read: list[int] = []
+    decompress = rows.decompress_attributes
+
+    def counting(stored: Any) -> str:
+        read.append(threading.get_ident())
+        return decompress(stored)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rows, "decompress_attributes", counting)
+        yield read
+
+
+POINTED = "/dirs/p/files/p1"
+#: The numbers of Resources with an xref, and of the Versions of their target. Both exceed what the few rows of a page
+#: and of what it belongs to are.
+POINTERS, VERSIONS = 30, 200
+FEW = 10
+
+
+@pytest.fixture(scope="module")
+def pointers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A Resource with many Versions, and many Resources of which all but one show it."""
+    database = f"sqlite:///{tmp_path_factory.mktemp('pointers')}/registry.db"
+    create(database)
+    with serving(database) as api:
+        api.done("POST", "/dirs/d/files/t/versions", {f"v{n}": {"name": f"n{n}"} for n in range(VERSIONS)})
+        pointer = {"meta": {"xref": "/dirs/d/files/t"}}
+        api.done("POST", "/dirs/p/files", {f"p{n}": pointer for n in range(POINTERS)})
+        api.done("PUT", "/dirs/d/files/other", {})
+        api.done("PUT", "/dirs/p/files/p11/meta", {"xref": "/dirs/d/files/other"})
+        yield api
+
+
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        (f"{POINTED}$details", FEW),
+        (POINTED, FEW),
+        (f"{POINTED}/meta", FEW),
+        (f"{POINTED}/versions/v1", FEW),
+        (f"{POINTED}/versions/v1$details", FEW),
+        (f"{POINTED}/versions/none$details", FEW),
+        (f"{POINTED}$details?filter=name=n99", FEW),
+        ("/dirs/p/files?limit=1", POINTERS + FEW),
+        ("/dirs/p/files?sort=name&limit=1", POINTERS + FEW),
+        ("/dirs/p/files?filter=name=n*&limit=1", POINTERS + FEW),
+        ("/dirs/p/files", POINTERS + FEW),
+        ("/dirs?limit=2&inline=files", POINTERS + FEW),
+        (f"{POINTED}?filter=versions.name=n1", VERSIONS + FEW),
+        (f"{POINTED}/versions?limit=1", VERSIONS + FEW),
+        ("/dirs/p/files?limit=1&inline=versions", POINTERS + VERSIONS + FEW),
+        ("/dirs/p/files?inline=versions", POINTERS + VERSIONS + FEW),
+        ("/dirs/p/files?filter=versions.name=n1&inline=versions", POINTERS + VERSIONS + FEW),
+    ],
+)
+def test_an_xref_reads_no_more_of_its_target_than_is_shown(pointers: Api, path: str, most: int) -> None:
+    # ENT-133
+    moment = pointers.send("GET", "/").headers["annals-position"]
+    asof = f"{'&' if '?' in path else '?'}asof={moment}"
+    with counted_rows() as present:
+        answer = pointers.send("GET", path)
+    with counted_rows() as past:
+        answer_then = pointers.send("GET", path + asof)
+    assert answer.status_code == answer_then.status_code == (404 if "none" in path else 200)
+    assert 0 < len(present) <= most
+    # The past is scanned, and a filter scans it twice: what each Resource shows is looked up by itself.
+    assert 0 < len(past) <= most + 3 * POINTERS
+    event_loop = threading.get_ident()
+    assert max(present.count(event_loop), past.count(event_loop)) <= FEW
+
+
+@pytest.mark.parametrize("asof", ["", "&asof="])
+def test_versions_of_targets_that_are_not_kept_are_read_again(pointers: Api, asof: str) -> None:
+    moment = asof and pointers.send("GET", "/").headers["annals-position"]
+    path = f"/dirs/p/files?inline=versions{asof}{moment}"
+    kept = pointers.done("GET", path).content
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(xref, "MAX_KEPT_VERSIONS", 0)
+        with counted_rows() as read:
+            assert pointers.done("GET", path).content == kept
+    assert len(read) > 2 * VERSIONS
 
 
 def test_a_list_of_a_type_that_another_process_has_added(sqlite_url: str) -> None:
