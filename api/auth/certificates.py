@@ -6,11 +6,13 @@ certificates that a proxy names.
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from annals.api.auth import json_settings
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
 #: What an entry that names an alternative name of the subject begins with.
 _PREFIXES: Final = ("dns:", "uri:", "email:")
 _MEMBERS: Final = frozenset(("name", "role", "groups"))
+#: Names of a refused certificate in a message, and characters of each.
+_MAX_SHOWN: Final = 5
+_MAX_SHOWN_LENGTH: Final = 150
+#: The names of attributes in RFC 4514, section 3; the library knows them.
+_SHORT_NAMES: Final = frozenset(("CN", "L", "ST", "O", "OU", "C", "STREET", "DC", "UID"))
+#: An escaped character, or what precedes the value of an attribute, with the spaces that OpenSSL prints.
+_ATTRIBUTE: Final = re.compile(r"(\\.)|(\A|\s*[,+])\s*([A-Za-z][A-Za-z0-9-]*|[0-9][0-9.]*)\s*=\s*", re.DOTALL)
+#: The scheme, the name of the user and the host of a URI.
+_URI_START: Final = re.compile(r"([^:/?#]+:)(?:(//)([^/?#]*@)?([^/?#]*))?")
 
 #: Callers by a subject in the form of `subject_text`, or by an alternative name with its prefix.
 ClientEntries = Mapping[str, Identity]
@@ -56,7 +67,10 @@ class CertificateVerifier:
         entries = self._entries()
         found = next((entries[name] for name in certificate.names if name in entries), None)
         if found is None:
-            raise InvalidCredential("no entry has the subject or an alternative name of the certificate", "unknown")
+            shown_names = _shown_names(certificate.names)
+            raise InvalidCredential(
+                f"no entry has the subject or an alternative name of the certificate: {shown_names}", "unknown"
+            )
         return replace(found, expires=certificate.ends)
 
     def listed(self) -> list[Identity]:
@@ -92,24 +106,55 @@ def parse_clients(path: str) -> dict[str, Identity]:
 
 def subject_text(subject: x509.Name) -> str:
     """A subject as text; equal for subjects that differ only in how they are written."""
-    return subject.rfc4514_string()
+    # The attributes of one part of a name are a set (RFC 5280, "Issuer"); the parts are a sequence.
+    parts = ("+".join(sorted(attribute.rfc4514_string() for attribute in part)) for part in reversed(subject.rdns))
+    return ",".join(parts)
+
+
+def _shown_names(names: Sequence[str]) -> str:
+    """Names of a certificate as JSON, as the file of callers would have them, for logs and the console."""
+    shown_names = [_shown_name(name) for name in names[:_MAX_SHOWN] if name]
+    hidden = len(names) - _MAX_SHOWN
+    return ", ".join([*shown_names, f"and {hidden} more"] if hidden > 0 else shown_names) or "it has none"
+
+
+def _shown_name(name: str) -> str:
+    shortened = name if len(name) <= _MAX_SHOWN_LENGTH else f"{name[:_MAX_SHOWN_LENGTH]}..."
+    return json.dumps(shortened, ensure_ascii=not shortened.isprintable()).replace("\x7f", "\\u007f")
 
 
 def _parse_key(key: str) -> str:
-    from cryptography import x509
-
     for prefix in _PREFIXES:
         if key.lower().startswith(prefix):
             value = key[len(prefix) :].strip()
             if not value:
                 raise ValueError(f'"{key}" has no name after {prefix}')
             return _alternative_name(prefix, value)
+    return _parse_subject(key)
+
+
+def _parse_subject(key: str) -> str:
+    from cryptography import x509
+
+    for attribute in _ATTRIBUTE.finditer(key):
+        if (name := attribute[3]) and not name[0].isdecimal() and name.upper() not in {*_SHORT_NAMES, *_long_names()}:
+            raise ValueError(f'"{key}" has the unknown attribute {name}; write its OID instead, as in 2.5.4.5=1234')
+    canonical = _ATTRIBUTE.sub(lambda match: match[1] or f"{match[2].strip()}{match[3].upper()}=", key)
     try:
-        return subject_text(x509.Name.from_rfc4514_string(key))
+        return subject_text(x509.Name.from_rfc4514_string(canonical, _long_names()))
     except ValueError:
         raise ValueError(
             f'"{key}" is neither a subject such as CN=ci,O=Example nor a name with dns:, uri: or email:'
         ) from None
+
+
+@cache
+def _long_names() -> dict[str, x509.ObjectIdentifier]:
+    """Attributes by their names in X.520 and RFC 2985, in upper case, such as SERIALNUMBER and EMAILADDRESS."""
+    from cryptography.x509.oid import NameOID, ObjectIdentifier
+
+    names = vars(NameOID).items()
+    return {name.replace("_", ""): oid for name, oid in names if isinstance(oid, ObjectIdentifier)}
 
 
 def _parse_entry(key: str, entry: Any) -> Identity:
@@ -119,7 +164,16 @@ def _parse_entry(key: str, entry: Any) -> Identity:
 
 
 def _alternative_name(prefix: str, value: str) -> str:
-    return prefix + (value.lower() if prefix == "dns:" else value)
+    """A name with its prefix; equal for names that RFC 5280 calls equal ("Internationalized Names")."""
+    if prefix == "dns:":
+        value = value.lower()
+    elif prefix == "email:":
+        local_part, at, host = value.rpartition("@")
+        value = local_part + at + host.lower()
+    elif start := _URI_START.match(value):
+        scheme, slashes, user, host = start.groups(default="")
+        value = scheme.lower() + slashes + user + host.lower() + value[start.end() :]
+    return prefix + value
 
 
 def _alternative_names(certificate: x509.Certificate) -> Iterator[str]:

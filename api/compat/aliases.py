@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from annals.api.compat.confluent.own_port import is_at_own_port
 from annals.api.compat.confluent.paths import canonical_path as confluent_path
+from annals.api.compat.own_root import path_below
 from annals.api.http.browsers.allowed_hosts import host_name
 from annals.api.http.request import Request
 from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY, LegacyApi
@@ -39,6 +41,8 @@ class CompatAliases:
 
         host: with or without a port.
         """
+        if is_at_own_port(request.scope):  # its root is Confluent's API under any name
+            return request
         path_of = self._hosts.get(host_name(host)) if self._hosts else None
         if path_of is not None:
             path = path_of(request.raw_path)
@@ -55,12 +59,7 @@ def canonical_paths(
 ) -> dict[str, CanonicalPath]:
     """The canonical paths of legacy APIs by host name, from the host lists of the settings."""
     return {
-        **{host.lower(): partial(_path_below, SCHEMAREGISTRY.base) for host in schemaregistry_hosts},
-        **{host.lower(): partial(_path_below, MESSAGECATALOG.base) for host in messagecatalog_hosts},
+        **{host.lower(): partial(path_below, SCHEMAREGISTRY.base) for host in schemaregistry_hosts},
+        **{host.lower(): partial(path_below, MESSAGECATALOG.base) for host in messagecatalog_hosts},
         **{host.lower(): confluent_path for host in confluent_hosts},
     }
-
-
-def _path_below(base: str, raw_path: str) -> str:
-    # URLs in responses are canonical, so canonical paths have to work on this host too.
-    return raw_path if raw_path == base or raw_path.startswith(f"{base}/") else base + raw_path

@@ -26,7 +26,7 @@ from annals.api.auth.tokens import parse_fixed_tokens
 from annals.api.compat.aliases import CanonicalPath, canonical_paths
 from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode
 from annals.api.http.browsers import cors
-from annals.api.http.browsers.allowed_hosts import parse_hosts
+from annals.api.http.browsers.allowed_hosts import host_name, parse_hosts
 from annals.api.http.connections import trusted_proxies as proxies
 from annals.api.http.connections.connection_limits import ConnectionLimits, HeadLimits
 from annals.api.http.connections.tls import TlsFiles
@@ -155,6 +155,21 @@ def _parse_hosts(text: str) -> tuple[str, ...]:
     return names
 
 
+_COMPAT_HOSTS: Final = ("compat_schemaregistry_hosts", "compat_messagecatalog_hosts", "compat_confluent_hosts")
+
+
+def _check_unique_hosts(text: str | None, info: ValidationInfo) -> str | None:
+    """LEG-104: a host name serves one API, so the name of the registry and those of the other lists are taken."""
+    other_settings = info.data
+    settings_by_host = {host_name(urlsplit(other_settings.get("public_url") or "").netloc): "public_url"}
+    for field in _COMPAT_HOSTS:
+        settings_by_host |= {name.lower(): field for name in _parse_hosts(other_settings.get(field) or "")}
+    for name in _parse_hosts(text or ""):
+        if other := settings_by_host.get(name.lower()):
+            raise ValueError(f"{name} is in {ENV_PREFIX}{other.upper()} too; a host name serves one API at its root")
+    return text
+
+
 class Settings(BaseSettings):
     """The settings of one process. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
@@ -269,14 +284,14 @@ class Settings(BaseSettings):
         description="compatibility level of subjects in Confluent's API where none is set: `NONE`, `BACKWARD`, "
         "`FORWARD` or `FULL`, the last three also with `_TRANSITIVE`",
     )
-    compat_schemaregistry_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
-        None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"
-    )
-    compat_messagecatalog_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
-        None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated"
-    )
-    compat_confluent_hosts: Annotated[str | None, validated_by(_parse_hosts)] = Field(
-        None, description="host names that serve only Confluent's API, at their root, comma-separated"
+    compat_schemaregistry_hosts: Annotated[
+        str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)
+    ] = Field(None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated")
+    compat_messagecatalog_hosts: Annotated[
+        str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)
+    ] = Field(None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated")
+    compat_confluent_hosts: Annotated[str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)] = (
+        Field(None, description="host names that serve only Confluent's API, at their root, comma-separated")
     )
     inbound: bool = Field(
         True, description="whether the legacy APIs accept schemas and definitions whose authority is another registry"

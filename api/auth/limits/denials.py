@@ -32,7 +32,7 @@ from annals.projections.access.denied_writes import DeniedWrite, DeniedWrites
 
 _LOG: Final = logging.getLogger("annals.denials")
 
-_MAX_CHARACTERS: Final = 300
+_MAX_CHARACTERS: Final = 1000
 _MAX_METHOD_CHARACTERS: Final = 20
 #: The statuses of refused writes that are kept.
 _KEPT_STATUSES: Final = frozenset((401, 403, 404, 429))
@@ -96,7 +96,7 @@ class DenialLog:
     ) -> None:
         """Counts and logs a bad credential. authenticator: empty if none knows the credential.
 
-        message: why; it quotes nothing of the credential. known_name: of the caller that was claimed, if one has it.
+        message: why; it quotes no secret of the credential. known_name: of the caller that was claimed, if one has it.
         """
         self._failures.labels(authenticator or "unknown", reason).inc()
         shown_reason = f"{authenticator or 'credential'}: {reason}"

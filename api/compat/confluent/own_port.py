@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from annals.api.compat.confluent.paths import BASE, canonical_path
+
+#: The key in the scope of a request to the port.
+_IS_AT_OWN_PORT: Final = "annals.confluent_port"
 
 
 class ConfluentPort:
@@ -23,7 +28,13 @@ class ConfluentPort:
 def canonical_scope(scope: Scope) -> Scope:
     """The scope of a request to the port of Confluent's API, with the canonical path."""
     raw_path = scope["raw_path"].decode("latin-1")
+    scope = {**scope, _IS_AT_OWN_PORT: True}
     canonical = canonical_path(raw_path)
-    if canonical == raw_path:
-        return scope
-    return {**scope, "raw_path": canonical.encode("latin-1"), "path": BASE + scope["path"]}
+    if canonical != raw_path:
+        scope |= {"raw_path": canonical.encode("latin-1"), "path": BASE + scope["path"]}
+    return scope
+
+
+def is_at_own_port(scope: Scope) -> bool:
+    """Whether the scope is of a request to the port of Confluent's API, with the canonical path already."""
+    return _IS_AT_OWN_PORT in scope

@@ -143,9 +143,14 @@ def _archived_states(connection: Connection, after: int, last: int) -> list[tupl
 
 
 def _forget_archive(store: Store, until: int) -> None:
-    """Raises: ArchiveChanged when another process has archived more meanwhile."""
+    """Does nothing if another process has moved everything back, too, and was faster.
+
+    Raises: ArchiveChanged when another process has archived more meanwhile.
+    """
     with store.writing() as transaction:
         connection = transaction.connection
+        if archive_place(query_of(connection)) is None:
+            return
         if _archive_end(connection) != until or sql.scalar(connection, _HAS_ARCHIVED, (until, ARCHIVED)):
             raise ArchiveChanged("another process is archiving; run this again after it")
         sql.run(connection, "DELETE FROM archived_segment")

@@ -47,16 +47,30 @@ class LogIngester:
     def check_same_log(self, remote: RemoteClient) -> None:
         """Checks that the other registry has the same state as before after the last interaction that was read.
 
-        A registry that was restored from a backup may have another one there. A log that ends before is noticed later.
-        Raises: RemoteError, Diverged.
+        A registry that was restored from a backup may have another one there. Raises: Diverged; RemoteError also for a
+        log that ends before, because a replica that is behind may have answered.
         """
         if self._read_state is None:
             return
         position = self._read_state["position"]
         snapshot = remote_snapshot(remote, position)
         self.check_state(snapshot.position, snapshot.state)
-        if snapshot.position < position < remote_snapshot(remote).position:  # no interaction ends there any more
+        if snapshot.position < position < self.check_end(remote, position):  # no interaction ends there any more
             raise self._other_log(position)
+
+    def check_end(self, remote: RemoteClient, position: int) -> int:
+        """Checks that the other log does not end before a position that was read; returns its end.
+
+        Raises: RemoteError, also if it does.
+        """
+        end = remote_snapshot(remote).position
+        if end < position:
+            raise RemoteError(
+                f"{self._link.url}: the log ends at position {end}, before position {position}, which was read "
+                "already. It was probably restored from a backup; then a repair continues from there. Or a replica "
+                "that is behind has answered"
+            )
+        return end
 
     def check_state(self, position: int, state: str) -> None:
         """Checks the state in hex of the other registry at a position of its log; empty if it is not known.

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Final, TypeVar
 
 from annals.domain.replication.foreign_interaction import ForeignInteraction
 from annals.domain.replication.link import Link
 from annals.projections.replication.link_worker import LinkWorkerContext
+from annals.projections.replication.log.comparison import UNKNOWN_POSITION
 from annals.projections.replication.log.earlier_copies import check_earlier_copies
 from annals.projections.replication.log.ingest import LogIngester
 from annals.projections.replication.log.link_status import LinkStatusRecorder, record_status
 from annals.projections.replication.log.log_lines import NDJSON, LogLineParser, parse_interactions, parse_next_position
 from annals.projections.replication.log.widened_scope import fetch_widened_scope
-from annals.projections.replication.remote.remote_client import RemoteClient
+from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError, RemoteLines
 
 #: Seconds after which a stream ends at the next data, so that both registries are compared again; and seconds between
 #: checks for the end of the other log.
@@ -64,7 +65,7 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
     """
     cursor = ingester.cursor
     ingester.check_same_log(remote)
-    with remote.stream("/-/log", NDJSON, _log_query(ingester)) as answer:
+    with _stream_log(remote, ingester, NDJSON) as answer:
         next_position = parse_next_position(answer.next_url)
         interactions = parse_interactions(answer.lines, context.max_interaction_bytes)
         ingester.ingest(_until_stopping(context, interactions))
@@ -80,13 +81,22 @@ def follow_stream(
     It uses one stream, which costs the other registry little: it notifies all followers at once.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
-    with remote.stream("/-/log", _EVENT_STREAM, _log_query(ingester)) as answer:
+    with _stream_log(remote, ingester, _EVENT_STREAM) as answer:
         interactions = _stream_interactions(answer.lines, ingester, recorder, context.max_interaction_bytes)
         ingester.ingest(_until_stopping(context, interactions))
 
 
-def _log_query(ingester: LogIngester) -> dict[str, str]:
-    return {"after": str(ingester.cursor), "documents": ""}
+@contextmanager
+def _stream_log(remote: RemoteClient, ingester: LogIngester, media_type: str) -> Iterator[RemoteLines]:
+    """The other log after the cursor. Raises: RemoteError."""
+    query = {"after": str(ingester.cursor), "documents": ""}
+    try:
+        with remote.stream("/-/log", media_type, query) as answer:
+            yield answer
+    except RemoteError as error:
+        if error.status == UNKNOWN_POSITION:
+            ingester.check_end(remote, ingester.cursor)
+        raise
 
 
 def _until_stopping(context: LinkWorkerContext, items: Iterator[F]) -> Iterator[F]:

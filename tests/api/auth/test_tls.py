@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import socket
 import ssl
@@ -290,13 +291,97 @@ def test_certificates_that_a_proxy_names(proxied: Api, issued: dict[str, Issued]
     assert named(der_header(issued["ci"]), der_header(issued["ci"])) == 401
 
 
+def self_signed(subject: x509.Name, *alternatives: x509.GeneralName) -> bytes:
+    """The DER of a certificate from 2020 to 2050."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2050, 1, 1))
+    if alternatives:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+
+def subject(*parts: tuple[tuple[x509.ObjectIdentifier, str], ...]) -> x509.Name:
+    """parts: the last one first, as in RFC 4514, each with its attributes."""
+    return x509.Name(
+        x509.RelativeDistinguishedName(x509.NameAttribute(oid, value) for oid, value in part)
+        for part in reversed(parts)
+    )
+
+
+CN, ORG, UID = (NameOID.COMMON_NAME, "ci"), (NameOID.ORGANIZATION_NAME, "Example"), (NameOID.USER_ID, "7")
+MAIL, SERIAL = (NameOID.EMAIL_ADDRESS, "q@example.com"), (NameOID.SERIAL_NUMBER, "4")
+
+
+@pytest.mark.parametrize(
+    ("key", "parts", "is_known"),
+    [
+        ("cn=ci,o=Example", [(CN,), (ORG,)], True),
+        ("CN=ci, O=Example", [(CN,), (ORG,)], True),
+        (" CN = ci , O = Example", [(CN,), (ORG,)], True),
+        ("O=Example,CN=ci", [(CN,), (ORG,)], False),
+        ("CN=ci+UID=7,O=Example", [(CN, UID), (ORG,)], True),
+        ("UID=7+CN=ci,O=Example", [(CN, UID), (ORG,)], True),
+        ("uid=7 + cn=ci,O=Example", [(CN, UID), (ORG,)], True),
+        ("CN=ci,UID=7,O=Example", [(CN, UID), (ORG,)], False),
+        ("SERIALNUMBER=4,CN=ci", [(SERIAL,), (CN,)], True),
+        ("serialNumber=4,CN=ci", [(SERIAL,), (CN,)], True),
+        ("2.5.4.5=4,CN=ci", [(SERIAL,), (CN,)], True),
+        ("emailAddress=q@example.com", [(MAIL,)], True),
+        ("organizationName=Example", [(ORG,)], True),
+        (r"CN=a\, o = b,O=Example", [((NameOID.COMMON_NAME, "a, o = b"),), (ORG,)], True),
+        (r"CN=a\\, o = b", [((NameOID.COMMON_NAME, "a\\"),), ((NameOID.ORGANIZATION_NAME, "b"),)], True),
+        ("CN=CI,O=Example", [(CN,), (ORG,)], False),
+    ],
+)
+def test_spellings_of_a_subject(
+    tmp_path: Path, key: str, parts: list[tuple[tuple[x509.ObjectIdentifier, str], ...]], is_known: bool
+) -> None:
+    """ACC-91, RFC 4514: names of attributes in either letter case; the attributes of one part have no order."""
+    assert is_client(tmp_path, key, self_signed(subject(*parts))) == is_known
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "is_known"),
+    [
+        ("email:ada@Example.com", x509.RFC822Name("ada@example.COM"), True),
+        ("email:Ada@example.com", x509.RFC822Name("ada@example.com"), False),
+        ("uri:SPIFFE://Example.com/app", x509.UniformResourceIdentifier("spiffe://example.COM/app"), True),
+        ("uri:https://Me@example.com:1", x509.UniformResourceIdentifier("https://Me@EXAMPLE.com:1"), True),
+        ("uri:https://me@example.com", x509.UniformResourceIdentifier("https://Me@example.com"), False),
+        ("uri:spiffe://example.com/App", x509.UniformResourceIdentifier("spiffe://example.com/app"), False),
+        ("uri:URN:example:a", x509.UniformResourceIdentifier("urn:example:a"), True),
+        ("uri:urn:example:A", x509.UniformResourceIdentifier("urn:example:a"), False),
+    ],
+)
+def test_letter_case_of_alternative_names(tmp_path: Path, key: str, name: x509.GeneralName, is_known: bool) -> None:
+    """ACC-91, RFC 5280 "URIs" and "Email Addresses": only scheme and host are compared without regard to case."""
+    assert is_client(tmp_path, key, self_signed(subject((CN,)), name)) == is_known
+
+
+def is_client(folder: Path, key: str, der: bytes) -> bool:
+    """Whether a file with one entry has the certificate."""
+    (folder / "clients.json").write_text(json.dumps({key: {"name": "n"}}))
+    entries = certificates.parse_clients(str(folder / "clients.json"))
+    return any(name in entries for name in certificates.read_certificate(b64encode(der).decode()).names)
+
+
+def test_a_refused_certificate_is_named(proxied: Api, caplog: pytest.LogCaptureFixture) -> None:
+    """ACC-91, ACC-112: the log has its names, shortened and without control characters; the client learns nothing."""
+    name = subject(((NameOID.COMMON_NAME, "a\x1b\x7f"),), ((NameOID.ORGANIZATION_NAME, "o" * 300),))
+    alternatives = [x509.DNSName(f"host{number}.example") for number in range(6)]
+    header = f":{b64encode(self_signed(name, *alternatives)).decode()}:"
+    with caplog.at_level(logging.INFO, logger="annals.denials"):
+        refused = proxied.send("GET", "/-/whoami", client_cert=header)
+    assert refused.status_code == 401 and "host0" not in refused.text + str(refused.headers)
+    [line] = [record.getMessage() + str(vars(record)) for record in caplog.records if "host0" in str(vars(record))]
+    assert r'"CN=a\u001b\u007f,O=ooo' in line.replace("\\\\", "\\") and "o" * 151 not in line
+    assert '"dns:host3.example", and 2 more' in line and "host4" not in line
+
+
 def test_a_certificate_with_an_impossible_date(proxied: Api) -> None:
     """ACC-91: a date that no calendar has is refused like all else that is no certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ci")])
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = builder.serial_number(1).not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2050, 1, 1))
-    der = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    der = self_signed(subject((CN,)))
     assert b"20500101000000Z" in der
     header = f":{b64encode(der.replace(b'20500101000000Z', b'00000101000000Z')).decode()}:"
     assert proxied.send("GET", "/-/whoami", client_cert=header).status_code == 401
@@ -319,7 +404,9 @@ def test_the_end_of_a_certificate(proxied: Api, issued: dict[str, Issued], monke
         ('{"dns:": {"name": "n"}}', "has no name after dns:"),
         ('{"CN=a": {"role": "reader"}}', 'needs an object with a "name"'),
         ('{"CN=a": {"name": "key:x"}}', "reserved"),
-        ('{"CN=a": {"name": "n"}, "cn=a": {"name": "m"}}', "the same subject|neither"),
+        ('{"CN=a": {"name": "n"}, "cn=a": {"name": "m"}}', "the same subject"),
+        ('{"CN=a+UID=1": {"name": "n"}, "uid=1+CN=a": {"name": "m"}}', "the same subject"),
+        ('{"CN=a,favouriteDrink=tea": {"name": "n"}}', "the unknown attribute favouriteDrink; write its OID"),
         ('{"dns:a.example": {"name": "n"}, "DNS:A.example": {"name": "m"}}', "the same subject"),
     ],
 )
@@ -403,4 +490,4 @@ def test_who_a_certificate_would_be(
     monkeypatch.setenv("ANNALS_TLS_CLIENTS", "clients.json")
     assert json.loads(annals("auth", "check", "--certificate", issued["app"].certificate).out)["name"] == "app"
     ended = annals("auth", "check", "--certificate", issued["nobody"].certificate)
-    assert ended.code == 1 and "no entry has the subject or an alternative name" in ended.err
+    assert ended.code == 1 and 'alternative name of the certificate: "CN=ci", "dns:ci"' in ended.err

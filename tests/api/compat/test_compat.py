@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from annals.api.settings.settings import Settings
 from annals.domain.compat.legacy_apis import MESSAGECATALOG, SCHEMAREGISTRY
 from annals.domain.model.builtin import default_source
 from tests.support.registries.in_process import BASE, Api, create, serving
@@ -111,12 +113,22 @@ def test_hosts_of_their_own(sqlite_url: str) -> None:
         location = created.headers["location"]
         assert location == f"http://Schemas.example:8080{SR}/schemagroups/g"
         assert api.send("GET", location.removeprefix("http://Schemas.example:8080"), **at).json()["id"] == "g"
-        for path in ("/", "/-/livez", "/export", "/subscriptions", "/messagecatalog", f"{MC}/messagecatalog"):
+        for path in ("/", "/-/log", "/export", "/subscriptions", "/messagecatalog", f"{MC}/messagecatalog"):
             answer = api.send("GET", path, **at)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json"), path
         assert api.send("GET", "/messagecatalog", host="m.example").json() == []
         assert api.send("GET", "/schemagroups", host="m.example").status_code == 404
         assert api.send("GET", "/openapi.json", host="m.example").json()["info"]["title"] == "Message Catalog"
+
+
+@pytest.mark.parametrize("api_name", ["schemaregistry", "messagecatalog", "confluent"])
+@pytest.mark.parametrize("path", ["/-/livez", "/-/readyz"])
+def test_health_at_hosts_of_their_own(sqlite_url: str, api_name: str, path: str) -> None:
+    # ACC-87: health paths answer under any name
+    create(sqlite_url, default_source())
+    hosts: dict[str, Any] = {f"compat_{api_name}_hosts": "own.example"}
+    with serving(sqlite_url, public_url=None, **hosts) as api:
+        assert api.send("GET", path, host="own.example").json()["status"] == "ok"
 
 
 def test_a_registry_that_is_not_mutable_takes_nothing(sqlite_url: str) -> None:
@@ -180,6 +192,25 @@ def test_hosts_have_names(sqlite_url: str, setting: str, value: str) -> None:
     options: dict[str, Any] = {setting: value}
     with pytest.raises(ValueError, match="host name"):
         Api(sqlite_url, **options)
+
+
+@pytest.mark.parametrize(
+    ("first", "value", "second", "hosts"),
+    [
+        ("compat_schemaregistry_hosts", "a.example, B.example", "compat_messagecatalog_hosts", "b.example"),
+        ("compat_schemaregistry_hosts", "[2001:DB8::1]", "compat_confluent_hosts", "[2001:db8::1]"),
+        ("compat_messagecatalog_hosts", "a.example", "compat_confluent_hosts", "c.example,A.Example"),
+        ("public_url", "https://Reg.example", "compat_schemaregistry_hosts", "reg.example"),
+        ("public_url", "https://reg.example:8443/registry", "compat_messagecatalog_hosts", "REG.example"),
+        ("public_url", "http://[2001:db8::1]:8080", "compat_confluent_hosts", "[2001:DB8::1]"),
+    ],
+)
+def test_a_host_has_one_api(sqlite_url: str, first: str, value: str, second: str, hosts: str) -> None:
+    # LEG-104: a host that would serve two APIs at its root is refused, and the error names both settings
+    options: dict[str, Any] = {"public_url": None, first: value, second: hosts}
+    with pytest.raises(ValidationError, match=f"is in ANNALS_{first.upper()} too") as refused:
+        Settings(database=sqlite_url, **options)
+    assert [error["loc"] for error in refused.value.errors()] == [(second,)]
 
 
 def _quoted(uri: str) -> str:

@@ -88,6 +88,8 @@ def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str
 
 #: What a link says first, and what it says when it looks again and compares what it has copied.
 OTHER_LOG = re.compile("has another log than before|differs from what it was")
+#: What a link says while the other log is shorter than what was read of it.
+ENDS_BEFORE = re.compile(r"the log ends at position \d+, before position \d+, which .* a repair continues from there")
 VERSIONS = "/schemagroups/g/schemas/s/versions"
 SCOPE = {"groups": ["/schemagroups/g"]}
 
@@ -110,12 +112,16 @@ def _push(a: Registry, b: Registry) -> str:
 
 @pytest.mark.parametrize("connect", [_pull, _events, _push])
 def test_a_source_that_was_restored_from_a_backup(tmp_path: Path, connect: Callable[[Registry, Registry], str]) -> None:
-    """LEG-913: its log grows past the cursor again; the link diverges, takes nothing of it, and a repair resumes it."""
+    """LEG-913: the link says that the log is shorter. When that grows past the cursor again, the link diverges, takes
+    nothing of it, and a repair resumes it."""
     with registries(tmp_path, "a", "b", places=None) as (a, b):
         a.write("g/s/1")
         link = connect(a, b)
         until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
         _copy_and_restore(a, b, tmp_path / "a")
+        if connect is _pull:  # the others notice it with the next write
+            until(lambda: ENDS_BEFORE.search(b.status(link).get("error", "")))
+            assert b.status(link)["state"] == "failing"
         for id in ("3", "4"):
             a.write(f"g/s/{id}")
         until(lambda: b.status(link)["state"] == "diverged")

@@ -420,3 +420,31 @@ def test_two_runs_at_once_record_each_segment_once(aged: Registry, place: Path) 
     with pytest.raises(ArchiveChanged, match=f"another process archived positions up to {status.last} meanwhile"):
         move_states.record_segments(aged.store, str(place), [(status.segments[0], b"")])
     assert (archive_status(aged.store), events(aged)) == (status, before)
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_two_processes_move_everything_back_at_once(aged: Registry, place: Path) -> None:
+    before, end = events(aged), end_of(aged)
+    moved = archive_until(aged.store, aged.url, str(place), end).states
+    runs: list[int] = []
+
+    def run_another(reached: int, last: int) -> None:
+        if reached == last:
+            runs.append(move_states.restore_states(aged.store))
+
+    restored = move_states.restore_states(aged.store, run_another)
+    assert (restored, runs) == (moved, [0])
+    assert archive_status(aged.store) == (None, [], 0)
+    assert events(aged) == before
+
+
+def test_what_is_archived_while_states_move_back_stays_archived(aged: Registry, place: Path) -> None:
+    archive_until(aged.store, aged.url, str(place), 20)
+
+    def archive_more(reached: int, last: int) -> None:
+        if reached == last:
+            archive_until(aged.store, aged.url, str(place), end_of(aged))
+
+    with pytest.raises(ArchiveChanged, match="another process is archiving"):
+        move_states.restore_states(aged.store, archive_more)
+    assert archived_positions(aged.store) == archivable_positions(aged.store, end_of(aged))

@@ -12,11 +12,12 @@ from threading import get_ident
 from time import thread_time
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import make_url
 
 from annals.api.compat.confluent import routes
-from annals.api.compat.confluent.own_port import canonical_scope
+from annals.api.compat.confluent.own_port import ConfluentPort, canonical_scope
 from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.request_params import parse_object
 from annals.api.http.request import Request
@@ -293,6 +294,22 @@ def test_the_own_port_moves_paths_below_the_api() -> None:
     assert moved(f"{BASE}/subjects") == f"{BASE}/subjects"
     assert moved("/-/livez") == "/-/livez"
     assert moved("/-/log") == f"{BASE}/-/log"
+
+
+@pytest.mark.parametrize("api_name", ["schemaregistry", "messagecatalog", "confluent"])
+def test_the_own_port_serves_the_api_under_hosts_of_others(sqlite_url: str, api_name: str) -> None:
+    # CSR-102: the port serves this API alone, whatever is at the root of the host name at the other port
+    create(sqlite_url, default_source())
+    hosts: dict[str, Any] = {f"compat_{api_name}_hosts": "own.example"}
+    with serving(sqlite_url, public_url=None, **hosts) as api:
+        transport = httpx.ASGITransport(ConfluentPort(api.app, 8081))
+        api.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8081")
+        at = {"host": "own.example:8081"}
+        api.done("POST", "/subjects/s/versions", INT, **at)
+        for path in ("/subjects", f"{BASE}/subjects"):
+            assert api.send("GET", path, **at).json() == ["s"]
+        assert api.send("GET", "/-/livez", **at).json() == {"status": "ok"}
+        assert api.send("GET", "/schemagroups", **at).json()["error_code"] == 404
 
 
 def test_hosts_of_the_api(sqlite_url: str) -> None:
