@@ -67,7 +67,7 @@ class ContentCheck(NamedTuple):
         if self.normalizes:  # the content of a stored text does not depend on how it came about
             parsed = self.schema.parse_text(stored.encode(), load)
         identity = content_identity(self.schema.type, texts.canonical_text(parsed), loads(self.extras))
-        members = {**identity._asdict(), "format": texts.declared_format(parsed)}
+        members = {**identity._asdict(), "format": texts.declared_format(parsed), "violation": texts.violation(parsed)}
         return (Incompatibility(CONTENT_RULE, dumps(members | ({} if stored == sent else {"text": stored})).decode()),)
 
 
@@ -75,12 +75,13 @@ class SchemaContent(NamedTuple):
     """What a ContentCheck finds.
 
     declared_format: of xRegistry, with the release that the text declares; None if it declares none. text: to be
-    stored, None for the text as it was sent.
+    stored, None for the text as it was sent. violation: why a new schema may not have this text; None if it may.
     """
 
     identity: ContentIdentity
     declared_format: str | None
     text: str | None
+    violation: str | None = None
 
 
 class SchemaComparison(NamedTuple):
@@ -171,7 +172,7 @@ def read_content(result: Sequence[Incompatibility]) -> SchemaContent | None:
         return None
     members: Mapping[str, Any] = json.loads(result[0].text)
     identity = ContentIdentity(members["key"], members["guid"])
-    return SchemaContent(identity, members["format"], members.get("text"))
+    return SchemaContent(identity, members["format"], members.get("text"), members.get("violation"))
 
 
 def content_keys(results: Mapping[Any, Sequence[Incompatibility]]) -> set[str]:

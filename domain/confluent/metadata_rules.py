@@ -10,6 +10,7 @@ from annals.domain.confluent.errors import SchemaRegistryError, invalid_rule_set
 
 #: The property with which a client asks for a certain version (CSR-512).
 VERSION_PROPERTY: Final = "confluent:version"
+_KINDS: Final = ("TRANSFORM", "CONDITION")
 _MIGRATION_MODES: Final = ("UPGRADE", "DOWNGRADE", "UPDOWN")
 _DOMAIN_MODES: Final = ("WRITE", "READ", "WRITEREAD")
 #: The lists of a rule set, and the modes that their rules may have.
@@ -27,24 +28,27 @@ Members = Mapping[str, Any]
 def check_shapes(metadata: Members | None, rule_set: Members | None) -> None:
     """Raises: SchemaRegistryError for values that metadata or rules cannot have, before they are merged or compared."""
     for name, value in (metadata or {}).items():
-        if value is not None and not _METADATA_MEMBERS.get(name, _is_nothing)(value):
-            raise SchemaRegistryError(422, f'The member "{name}" of metadata is unknown, or has a wrong type')
+        if name not in _METADATA_MEMBERS:
+            raise SchemaRegistryError(422, f'The member "{name}" of metadata is unknown')
+        is_valid, wanted = _METADATA_MEMBERS[name]
+        if value is not None and not is_valid(value):
+            raise SchemaRegistryError(422, f'The member "{name}" of metadata has to be {wanted}')
     for list_name in RULE_LISTS:
         rules = (rule_set or {}).get(list_name) or []
-        if not isinstance(rules, list) or not all(map(_is_rule, rules)):
-            raise invalid_rule_set(
-                f"{list_name} has to be a list of rules with names, lists of tags and maps of params"
-            )
+        if not isinstance(rules, list):
+            raise invalid_rule_set(f"{list_name} has to be a list of rules")
+        for number, rule in enumerate(rules, 1):
+            _check_rule_shape(rule, f"Rule {number} of {list_name}")
 
 
 def check_rule_set(rule_set: Members | None) -> None:
-    """Raises: SchemaRegistryError for a rule without a name or type, or with a mode that its list does not have."""
+    """Raises: SchemaRegistryError for a rule without a name or type, or with a kind or mode that it cannot have."""
     names: set[str] = set()
     for list_name, modes in RULE_LISTS.items():
         for rule in (rule_set or {}).get(list_name) or ():
             if not isinstance(rule, Mapping):
                 raise invalid_rule_set(f"An entry of {list_name} is no rule")
-            name, mode = rule.get("name"), rule.get("mode")
+            name, kind, mode = rule.get("name"), rule.get("kind"), rule.get("mode")
             if not isinstance(name, str) or not _NAME.match(name):
                 raise invalid_rule_set(f"Invalid rule name '{name}': letters, digits, _ and - are allowed")
             if name in names:
@@ -52,6 +56,8 @@ def check_rule_set(rule_set: Members | None) -> None:
             names.add(name)
             if not isinstance(rule.get("type"), str):
                 raise invalid_rule_set(f"Missing type of rule '{name}'")
+            if kind is not None and kind not in _KINDS:
+                raise invalid_rule_set(f"The kind of rule '{name}' can only be {' or '.join(_KINDS)}, not {kind}")
             if mode not in modes:
                 raise invalid_rule_set(f"Rule '{name}' of {list_name} can only be {', '.join(modes)}, not {mode}")
             _check_actions(rule, mode)
@@ -118,17 +124,15 @@ def with_version(metadata: Members | None, number: int) -> Members:
     return {**(metadata or {}), "properties": properties}
 
 
-def _is_nothing(value: object) -> bool:
-    return False
-
-
-def _is_rule(value: object) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and isinstance(value.get("name"), str)
-        and isinstance(value.get("tags") or [], list)
-        and isinstance(value.get("params") or {}, Mapping)
-    )
+def _check_rule_shape(rule: object, shown_rule: str) -> None:
+    if not isinstance(rule, Mapping):
+        raise invalid_rule_set(f"{shown_rule} has to be an object")
+    if not isinstance(rule.get("name"), str):
+        raise invalid_rule_set(f"{shown_rule} has no name")
+    if not isinstance(rule.get("tags") or [], list):
+        raise invalid_rule_set(f"{shown_rule} needs a list as tags")
+    if not isinstance(rule.get("params") or {}, Mapping):
+        raise invalid_rule_set(f"{shown_rule} needs an object as params")
 
 
 def _are_texts(value: object) -> bool:
@@ -143,11 +147,11 @@ def _are_tags(value: object) -> bool:
     return isinstance(value, Mapping) and all(map(_are_texts, value.values()))
 
 
-#: The members of metadata, and whether a value is one of theirs.
-_METADATA_MEMBERS: Final[Mapping[str, Callable[[object], bool]]] = {
-    "tags": _are_tags,
-    "properties": _are_properties,
-    "sensitive": _are_texts,
+#: The members of metadata: whether a value is one of theirs, and what such a value is.
+_METADATA_MEMBERS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "tags": (_are_tags, "an object with lists of texts"),
+    "properties": (_are_properties, "an object with texts"),
+    "sensitive": (_are_texts, "a list of texts"),
 }
 
 

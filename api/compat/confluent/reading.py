@@ -304,7 +304,7 @@ def _match(
 ) -> SchemaVersion | None:
     if not schema.text:
         return None
-    candidates = read.view.candidates(subject, schema, versions, normalize=read.params.flag("normalize"))
+    candidates = read.view.candidates(subject, schema, versions, normalize=read.params.flag("normalize"), is_new=False)
     return read.view.matching(candidates, schema.text, versions)
 
 
@@ -331,7 +331,7 @@ def _incompatibilities(
 ) -> list[str]:
     view = read.view
     group = view.registry.group(subject.context) or view.context_ids.default_group
-    view.content(schema, group, normalizes=False)  # an invalid schema is compatible with nothing
+    view.content(schema, group, normalizes=False, is_new=True)  # an invalid schema is compatible with nothing
     sent = schema.text.encode()
     references = view.registry.references(group)
     only_live = "version" not in read.parts  # as registering it

@@ -17,7 +17,6 @@ from annals.domain.confluent.checks import (
     SameTextCheck,
     SchemaDocument,
     content_check,
-    read_content,
     read_text,
 )
 from annals.domain.confluent.commands import SchemaRequest
@@ -40,7 +39,7 @@ from annals.domain.confluent.subjects import (
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, DocumentCheck, FormatCheck
 from annals.domain.decisions.confluent.lookup import Candidate, find_version
-from annals.domain.decisions.confluent.register import refused_schema
+from annals.domain.decisions.confluent.register import checked_content, refused_schema
 from annals.domain.decisions.replication.copy_rights import link_of_copy
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
@@ -210,8 +209,11 @@ class ConfluentView:
 
     # --- contents ----------------------------------------------------------------------------------------------------
 
-    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool) -> Candidate:
-        """A schema in a Group with its content. Raises: SchemaRegistryError if it is no schema."""
+    def content(self, schema: SchemaRequest, group: str, *, normalizes: bool, is_new: bool) -> Candidate:
+        """A schema in a Group with its content. is_new: see `checked_content`.
+
+        Raises: SchemaRegistryError if it is no schema.
+        """
         sent = schema.text.encode()
         sha256 = digest(sent)
         if sha256 is None:
@@ -223,15 +225,18 @@ class ConfluentView:
         extras = schema.extras | ({"references": [reference.members() for reference in numbered]} if numbered else {})
         document = SchemaDocument(schema.type, sha256, references.documents(numbered))
         result = self.check(content_check(document, extras, normalizes=normalizes), {sha256: sent})
-        content = read_content(result)
-        if content is None:
-            raise refused_schema(result)
-        return Candidate(document, extras, content, normalizes)
+        return Candidate(document, extras, checked_content(result, is_new=is_new), normalizes)
 
     def candidates(
-        self, subject: Subject, schema: SchemaRequest, versions: Sequence[SchemaVersion], *, normalize: bool
+        self,
+        subject: Subject,
+        schema: SchemaRequest,
+        versions: Sequence[SchemaVersion],
+        *,
+        normalize: bool,
+        is_new: bool,
     ) -> list[Candidate]:
-        """A schema for a subject with its content: as given, and with what it inherits.
+        """A schema for a subject with its content: as given, and with what it inherits. is_new: see `checked_content`.
 
         Raises: SchemaRegistryError if it is no schema.
         """
@@ -241,7 +246,7 @@ class ConfluentView:
         normalizes = normalize or (bool(config.get("normalize")) and not is_import)
         complete = schema.inheriting(latest_extras(versions), config)
         schemas = [schema] if complete == schema else [schema, complete]
-        return [self.content(one, group, normalizes=normalizes) for one in schemas]
+        return [self.content(one, group, normalizes=normalizes, is_new=is_new) for one in schemas]
 
     def matching(
         self, candidates: Sequence[Candidate], text: str, versions: Sequence[SchemaVersion]

@@ -7,6 +7,7 @@ Rules CSR-415, CSR-416, CSR-420, CSR-509, CSR-510.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,7 +20,11 @@ from annals.domain.formats.contract import InvalidDocument
 from annals.domain.formats.json_document import load_json
 from annals.domain.values.json_text import dumps
 
-FORMAT: Final = "Avro/1.11.0"
+#: Those of Avro's Java library 1.12 for new schemas, and for stored ones, which may be older than these checks.
+_NEW_RULES: Final = avro.ReaderRules(unique_aliases=False)
+_STORED_RULES: Final = avro.ReaderRules(unique_aliases=False, checks_names=False, checks_defaults=False)
+#: A string, or one of the comments that the library accepts.
+_STRING_OR_COMMENT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\r\n]*', re.DOTALL)
 #: The members that Avro reads, by the kind of the schema; all others are custom properties.
 _SCHEMA_MEMBERS: Final = frozenset(
     ("type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "size", "symbols")
@@ -34,26 +39,46 @@ _STAND_IN: Final = "annals_no_namespace"
 class AvroText:
     """A parsed text. document: as it is. resolved: with the definitions of references. schema: the resolved one.
 
-    referenced: the full names of the types that references define.
+    referenced: the full names of the types that references define. violation: why a new schema may not have this text.
     """
 
     document: Any
     resolved: Any
     schema: AvroSchema
     referenced: frozenset[str] = frozenset()
+    violation: str | None = None
 
 
 def parse(text: bytes, references: Mapping[str, bytes]) -> AvroText:
     """See `SchemaTexts`."""
-    document = load_json(text)
+    text = _without_comments(text)
+    references = {name: _without_comments(referenced) for name, referenced in references.items()}
     try:
-        if not references:
-            return AvroText(document, document, avro.parse(text, FORMAT))
-        definitions = _referenced_definitions(references)
-        resolved, schema = _inline_references(document, definitions)
-        return AvroText(document, resolved, schema, frozenset(definitions))
+        try:
+            return _parse(text, references, _NEW_RULES)
+        except InvalidDocument as violation:
+            return replace(_parse(text, references, _STORED_RULES), violation=str(violation))
     except RecursionError:
         raise InvalidDocument("the document is nested too deeply") from None
+
+
+def _parse(text: bytes, references: Mapping[str, bytes], rules: avro.ReaderRules) -> AvroText:
+    document = load_json(text)
+    if not references:
+        return AvroText(document, document, avro.parse_by_rules(text, rules))
+    definitions = _referenced_definitions(references)
+    resolved, schema = _inline_references(document, definitions, rules)
+    return AvroText(document, resolved, schema, frozenset(definitions))
+
+
+def _without_comments(text: bytes) -> bytes:
+    if b"/*" not in text and b"//" not in text:
+        return text
+    return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0].startswith(b'"') else b" ", text)
+
+
+def violation(parsed: AvroText) -> str | None:
+    return parsed.violation
 
 
 def canonical_text(parsed: AvroText) -> str:
@@ -65,11 +90,11 @@ def normalized_text(parsed: AvroText) -> str:
 
 
 def stored_text(parsed: AvroText, sent: str) -> str:
-    return sent
+    return _without_comments(sent.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def resolved(parsed: AvroText) -> AvroText:
-    return AvroText(parsed.resolved, parsed.resolved, parsed.schema, parsed.referenced)
+    return replace(parsed, document=parsed.resolved)
 
 
 def declared_format(parsed: AvroText) -> None:
@@ -193,15 +218,15 @@ def _referenced_definitions(references: Mapping[str, bytes]) -> _Definitions:
     return definitions
 
 
-def _inline_references(document: Any, definitions: _Definitions) -> tuple[Any, AvroSchema]:
+def _inline_references(document: Any, definitions: _Definitions, rules: avro.ReaderRules) -> tuple[Any, AvroSchema]:
     """The document with the definitions in it, and what it declares."""
     inliner = _Inliner(definitions)
     resolved = inliner.schema(document, "", is_reference=False)
     source = dumps(resolved)
     if not inliner.needs_stand_in:
-        return resolved, avro.parse(source, FORMAT)
+        return resolved, avro.parse_by_rules(source, rules)
     renamed = _Inliner(definitions, _STAND_IN).schema(document, "", is_reference=False)
-    schema = avro.parse(dumps(renamed), FORMAT)
+    schema = avro.parse_by_rules(dumps(renamed), rules)
     return resolved, AvroSchema(tuple(map(_without_stand_in, schema.types)), schema.root, source)
 
 

@@ -22,6 +22,9 @@ class SchemaTexts(Protocol):
         Raises: InvalidDocument.
         """
 
+    def violation(self, parsed: Any) -> str | None:
+        """Why a new schema may not have the text, while one that another registry has stored may; None if it may."""
+
     def canonical_text(self, parsed: Any) -> str:
         """The text by which contents are compared (CSR-415)."""
 

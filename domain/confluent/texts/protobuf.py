@@ -64,6 +64,10 @@ def parse(text: bytes, references: Mapping[str, bytes]) -> ProtobufText:
     return ProtobufText(source.text, result.descriptor, {file.name: file for file in result.imports})
 
 
+def violation(parsed: ProtobufText) -> str | None:
+    """None: stored texts have to keep all rules of new ones."""
+
+
 def canonical_text(parsed: ProtobufText) -> str:
     return print_descriptor(parsed.descriptor)
 

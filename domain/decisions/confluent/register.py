@@ -13,6 +13,7 @@ from typing import Any
 from annals.domain.confluent.checks import (
     SameTextCheck,
     SchemaComparison,
+    SchemaContent,
     SchemaDocument,
     content_check,
     read_content,
@@ -221,9 +222,8 @@ class _Registration:
         extras = replace(schema, references=numbered).extras
         check = content_check(document, extras, normalizes=self._normalizes)
         result = self._changes.world.check_results(frozenset((check,)), self._documents)[check]
-        content = read_content(result)
-        if content is None:
-            raise refused_schema(result)
+        is_new = schema.id is None and bool(self._command.schema.text)
+        content = checked_content(result, is_new=is_new)
         return Candidate(document, extras, content, self._normalizes)
 
     def _ordered(self, references: Sequence[NamedReference]) -> tuple[NamedReference, ...]:
@@ -278,11 +278,28 @@ class _Registration:
         return number
 
 
+def checked_content(result: CheckResult, *, is_new: bool) -> SchemaContent:
+    """The content that a ContentCheck has found. is_new: the schema comes from no registry that has stored it already.
+
+    Raises: SchemaRegistryError for a text that is no schema, or that a new one may not have.
+    """
+    content = read_content(result)
+    if content is None:
+        raise refused_schema(result)
+    if is_new and content.violation is not None:
+        raise _invalid_text(content.violation)
+    return content
+
+
 def refused_schema(result: CheckResult) -> SchemaRegistryError:
     """The error for a text that is no schema."""
     if result == (TIMED_OUT,):
         return SchemaRegistryError(50002, f"The schema was not checked: {TIMED_OUT.text}")
-    return invalid_schema(f"Invalid schema: {'; '.join(one.text for one in result)}")
+    return _invalid_text("; ".join(one.text for one in result))
+
+
+def _invalid_text(reason: str) -> SchemaRegistryError:
+    return invalid_schema(f"Invalid schema: {reason}")
 
 
 def compared_versions(

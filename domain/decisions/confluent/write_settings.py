@@ -34,7 +34,8 @@ def write_settings(changes: ChangeSet, command: WriteSettings) -> None:
         raise invalid_subject(scope.qualified)
     current = registry.settings(scope)
     if command.kind is SettingKind.CONFIG and effective_mode(scope, registry.settings) in READONLY_MODES:
-        raise not_permitted(f"Subject {scope.qualified} is in read-only mode")
+        shown_scope = f"Context {scope.context}" if scope.is_context else f"Subject {scope.qualified}"
+        raise not_permitted(f"{shown_scope} is in read-only mode")
     settings = _changed_settings(command, current)
     if command.kind is SettingKind.MODE and settings.mode == IMPORT and not command.force:
         is_emptied = _empty_scope(changes, registry, scope)

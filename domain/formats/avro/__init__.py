@@ -20,11 +20,11 @@ import fastavro
 from annals.domain.formats.avro.canonical import canonical_json, parsing_canonical_form
 from annals.domain.formats.avro.resolution import find_incompatibilities
 from annals.domain.formats.avro.schema import AvroSchema
-from annals.domain.formats.avro.schema_reader import read_schema
+from annals.domain.formats.avro.schema_reader import ReaderRules, read_schema, rules_of_release
 from annals.domain.formats.contract import MAX_INCOMPATIBILITIES, Incompatibility, InvalidDocument, NewerSide
 from annals.domain.formats.json_document import load_json
 
-__all__ = ["MAX_BYTES", "canonical_form", "incompatibilities", "parse"]
+__all__ = ["MAX_BYTES", "ReaderRules", "canonical_form", "incompatibilities", "parse", "parse_by_rules"]
 
 #: Maximum size of a document in bytes. The largest published schemas have a tenth of this.
 MAX_BYTES: Final = 8 * 2**20
@@ -40,18 +40,24 @@ def parse(document: bytes, name: str) -> AvroSchema:
 
     Raises: InvalidDocument. Cost: linear in the document; defaults of a union once for each of its branches.
     """
+    release = _RELEASE.fullmatch(name)
+    return parse_by_rules(document, rules_of_release(int(release[1]) if release else _NEWEST_MINOR))
+
+
+def parse_by_rules(document: bytes, rules: ReaderRules) -> AvroSchema:
+    """`parse` by rules that need not be those of a release."""
     if len(document) > MAX_BYTES:
         raise InvalidDocument(f"the document has more than {MAX_BYTES} bytes")
-    release = _RELEASE.fullmatch(name)
     read = _read_small if len(document) <= _SMALL_BYTES else _read
-    return read(document, int(release[1]) if release else _NEWEST_MINOR)
+    return read(document, rules)
 
 
-def _read(document: bytes, release: int) -> AvroSchema:
+def _read(document: bytes, rules: ReaderRules) -> AvroSchema:
     try:
-        schema = read_schema(load_json(document), release, document)
+        schema = read_schema(load_json(document), rules, document)
         # The library that most readers of this project use decides about everything that the checks above accept.
-        fastavro.parse_schema(canonical_json(schema))
+        if rules.checks_names:
+            fastavro.parse_schema(canonical_json(schema))
     except RecursionError:
         raise InvalidDocument("the document is nested too deeply") from None
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:

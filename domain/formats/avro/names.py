@@ -19,7 +19,7 @@ def is_name(text: Any) -> TypeGuard[str]:
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
-def fullname(definition: dict[str, Any], pointer: str, namespace: str) -> str:
+def fullname(definition: dict[str, Any], pointer: str, namespace: str, *, checks_syntax: bool) -> str:
     """The fullname of a defined type. namespace: the enclosing namespace. Raises: InvalidDocument."""
     name = definition.get("name")
     if not isinstance(name, str):
@@ -31,7 +31,7 @@ def fullname(definition: dict[str, Any], pointer: str, namespace: str) -> str:
         if not isinstance(namespace, str):
             raise invalid_document("a namespace has to be a string", f"{pointer}/namespace", namespace)
     full_name = qualify_name(name, namespace)
-    if not _FULLNAME.fullmatch(full_name):
+    if checks_syntax and not _FULLNAME.fullmatch(full_name):
         text = (
             f'"{shorten_name(full_name)}" is not a fullname: it takes letters, digits and _, no digit first, '
             "and single dots"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from annals.domain.formats.avro.defaults import DefaultChecker
 from annals.domain.formats.avro.endless_defaults import find_endless_default
@@ -24,18 +24,31 @@ from annals.domain.formats.avro.schema import (
 )
 
 _FIELD_ORDERS: Final = ("ascending", "descending", "ignore")
-#: The release (1.x) that introduced each rule.
-_ENUM_DEFAULTS: Final = 9
-_ANY_BRANCH_DEFAULTS: Final = 12
-_UNIQUE_ALIASES: Final = 12
 
 
-def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
-    """The schema in a JSON value, by the rules of release 1.x.
+class ReaderRules(NamedTuple):
+    """The rules of a reader. any_branch_defaults: a default of a union may be a value of any branch, not of the first
+    only. checks_names: of types, fields and symbols.
+    """
+
+    has_enum_defaults: bool = True
+    any_branch_defaults: bool = True
+    unique_aliases: bool = True
+    checks_names: bool = True
+    checks_defaults: bool = True
+
+
+def rules_of_release(release: int) -> ReaderRules:
+    """The rules of release 1.x of the specification."""
+    return ReaderRules(has_enum_defaults=release >= 9, any_branch_defaults=release >= 12, unique_aliases=release >= 12)
+
+
+def read_schema(document: Any, rules: ReaderRules, source: bytes) -> AvroSchema:
+    """The schema in a JSON value.
 
     Raises: InvalidDocument; RecursionError for deeper nesting than Python supports. Cost: linear.
     """
-    reader = _SchemaReader(release)
+    reader = _SchemaReader(rules)
     root = reader.read_type(document, "", "")
     reader.finish()
     return AvroSchema(tuple(reader.types), root, source)
@@ -44,8 +57,8 @@ def read_schema(document: Any, release: int, source: bytes) -> AvroSchema:
 class _SchemaReader:
     """One pass over a document, depth first and left to right, because names must be defined before their use."""
 
-    def __init__(self, release: int) -> None:
-        self.release = release
+    def __init__(self, rules: ReaderRules) -> None:
+        self._rules = rules
         self.types: list[AvroType] = []
         self._names: dict[str, int] = {}
         self._primitives: dict[str, int] = {}
@@ -64,9 +77,13 @@ class _SchemaReader:
 
     def finish(self) -> None:
         """Runs the checks that need all types."""
-        if self.release >= _UNIQUE_ALIASES:
+        if self._rules.unique_aliases:
             self._aliases_are_unique()
-        defaults = DefaultChecker(self.types, any_branch=self.release >= _ANY_BRANCH_DEFAULTS)
+        if self._rules.checks_defaults:
+            self._defaults_are_values()
+
+    def _defaults_are_values(self) -> None:
+        defaults = DefaultChecker(self.types, any_branch=self._rules.any_branch_defaults)
         for pointer, (index, value) in self._defaults.items():
             defaults.check(index, value, f"{pointer}/default")
         if endless_pointer := find_endless_default(self.types, self._defaults, defaults.branch_of):
@@ -110,7 +127,7 @@ class _SchemaReader:
         self, kind: str, schema: dict[str, Any], pointer: str, namespace: str
     ) -> tuple[int, str, tuple[str, ...]]:
         """The index, the fullname and the aliases of a newly defined type; its content is read later."""
-        name = fullname(schema, pointer, namespace)
+        name = fullname(schema, pointer, namespace, checks_syntax=self._rules.checks_names)
         if name in self._names:
             raise invalid_document(
                 f'the type "{shorten_name(name)}" is defined twice', f"{pointer}/name", schema["name"]
@@ -134,7 +151,7 @@ class _SchemaReader:
                     f'the record {shorten_name(name)} has two fields "{shorten_name(field.name)}"', field.pointer, item
                 )
             fields[field.name] = field
-        if self.release >= _UNIQUE_ALIASES:
+        if self._rules.unique_aliases:
             _field_aliases_are_unique(fields, declared)
         self.types[index] = AvroType("record", name, qualified_aliases, fields=tuple(fields.values()))
         return index
@@ -143,7 +160,7 @@ class _SchemaReader:
         if not isinstance(field, dict):
             raise invalid_document("a field has to be an object", pointer, field)
         name = field.get("name")
-        if not is_name(name):
+        if not self._is_name(name):
             text = "a field needs a name of letters, digits and _, which does not begin with a digit"
             raise invalid_document(text, pointer, field)
         if "type" not in field:
@@ -164,7 +181,7 @@ class _SchemaReader:
             raise invalid_document(f'the enum {shorten_name(name)} needs "symbols", an array', pointer, schema)
         seen: set[str] = set()
         for position, symbol in enumerate(symbols):
-            if not is_name(symbol):
+            if not self._is_name(symbol):
                 text = "a symbol has to be a string of letters, digits and _, which does not begin with a digit"
                 raise invalid_document(text, f"{pointer}/symbols/{position}", symbol)
             if symbol in seen:
@@ -180,12 +197,15 @@ class _SchemaReader:
         return index
 
     def _enum_default(self, schema: dict[str, Any], pointer: str, symbols: set[str]) -> str | None:
-        if self.release < _ENUM_DEFAULTS or "default" not in schema:
+        if not self._rules.has_enum_defaults or "default" not in schema:
             return None  # before 1.9, `default` is an unknown attribute without meaning
         default = schema["default"]
-        if not isinstance(default, str) or default not in symbols:
+        if not isinstance(default, str) or (default not in symbols and self._rules.checks_defaults):
             raise invalid_document("the default of an enum has to be one of its symbols", f"{pointer}/default", default)
         return default
+
+    def _is_name(self, text: Any) -> TypeGuard[str]:
+        return is_name(text) if self._rules.checks_names else isinstance(text, str)
 
     def _read_fixed(self, schema: dict[str, Any], pointer: str, namespace: str) -> int:
         index, name, qualified_aliases = self._define("fixed", schema, pointer, namespace)

@@ -76,6 +76,18 @@ def test_what_is_registered_is_an_ordinary_resource(api: Api) -> None:
     assert found(api, "/config/a")["error_code"] == 40408
 
 
+def test_a_text_that_is_accepted_here_only(api: Api) -> None:
+    # CSR-418, CSR-810: the format says an older release, by whose rules the document is not valid
+    text = '{"type":"record","name":"U","fields":[{"name":"x","type":["null","string"],"default":"q"}]}'
+    api.done("POST", f"{BASE}/subjects/u/versions", {"schema": text})
+    for _ in range(2):
+        version = api.done("GET", f"{GROUP}/u/versions/1$details").json()
+        assert (version["format"], version["formatvalidated"]) == (FORMAT, False)
+        assert "the first of its union" in version["formatvalidatedreason"]
+        api.done("PATCH", f"{GROUP}/u/versions/1$details", {"description": "d"})
+    assert found(api, "/schemas/ids/1")["schema"] == text
+
+
 def test_other_apis_delete_softly_and_restore(api: Api) -> None:
     # CSR-606, CSR-607, CSR-608
     api.done("POST", f"{BASE}/subjects/a/versions", {"schema": '"int"'})
