@@ -16,10 +16,10 @@ from annals.api.http.asof import url_without_asof
 from annals.api.http.conditional import NO_CACHE
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
+from annals.api.registry.bounded_cache import BoundedCache
 from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
 from annals.commands.store.clock import Clock, parse_time
 from annals.commands.store.hashes import Interaction
-from annals.domain.values.bounded_cache import BoundedCache
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.answer_position import note_position

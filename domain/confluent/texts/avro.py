@@ -23,8 +23,8 @@ from annals.domain.values.json_text import dumps
 #: Those of Avro's Java library 1.12 for new schemas, and for stored ones, which may be older than these checks.
 _NEW_RULES: Final = avro.ReaderRules(unique_aliases=False)
 _STORED_RULES: Final = avro.ReaderRules(unique_aliases=False, checks_names=False, checks_defaults=False)
-#: A string, or one of the comments that the library accepts.
-_STRING_OR_COMMENT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\r\n]*', re.DOTALL)
+#: A string or a comment, also without its end: each byte is looked at once.
+_STRING_OR_COMMENT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?|(/\*.*?\*/|//[^\r\n]*)|/\*.*', re.DOTALL)
 #: The members that Avro reads, by the kind of the schema; all others are custom properties.
 _SCHEMA_MEMBERS: Final = frozenset(
     ("type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "size", "symbols")
@@ -74,7 +74,7 @@ def _parse(text: bytes, references: Mapping[str, bytes], rules: avro.ReaderRules
 def _without_comments(text: bytes) -> bytes:
     if b"/*" not in text and b"//" not in text:
         return text
-    return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0].startswith(b'"') else b" ", text)
+    return _STRING_OR_COMMENT.sub(lambda found: b" " if found[1] else found[0], text)
 
 
 def violation(parsed: AvroText) -> str | None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from annals.domain.values.bounded_cache import BoundedCache
+from annals.api.registry.bounded_cache import BoundedCache
 
 
 @pytest.fixture
