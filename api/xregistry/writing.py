@@ -38,6 +38,7 @@ from annals.commands.pending_command import PendingCommand
 from annals.commands.store.write_transaction import Recorded, WriteTransaction
 from annals.domain.filters import Sort
 from annals.domain.registry.events import EntityCreated
+from annals.domain.values import xid as xids
 from annals.projections.entities.filters.by_document import sort_key_of
 from annals.projections.entities.filters.pages import BY_ID
 from annals.projections.entities.rows import EntityRow
@@ -107,7 +108,11 @@ class XRegistryWriteHandler:
                 command, request.caller, build_response, condition, rebuild_command=build_command, future=future
             )
         )
-        return await self._response(request, await future.outcome)
+        recorded = await future.outcome
+        if any(event.xid in (xids.MODEL, xids.CAPABILITIES) for _, event in recorded.events):
+            # What reads no view, such as the short names of other paths, follows this process's own writes at once.
+            await self._readers.read(self._definitions_cache.current, self._readers.quick_view())
+        return await self._response(request, recorded)
 
     def _response_content(self, view: View, parsed: ParsedRequest, recorded: Recorded) -> ResponseContent | None:
         """The content of a write's response; None if the response has no body. Runs before the commit."""
