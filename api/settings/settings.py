@@ -170,6 +170,9 @@ def _check_unique_hosts(text: str | None, info: ValidationInfo) -> str | None:
     return text
 
 
+_HostNames = Annotated[str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)]
+
+
 class Settings(BaseSettings):
     """The settings of one process. Each field is `ANNALS_<FIELD>` in the environment and in `.env`."""
 
@@ -284,14 +287,14 @@ class Settings(BaseSettings):
         description="compatibility level of subjects in Confluent's API where none is set: `NONE`, `BACKWARD`, "
         "`FORWARD` or `FULL`, the last three also with `_TRANSITIVE`",
     )
-    compat_schemaregistry_hosts: Annotated[
-        str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)
-    ] = Field(None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated")
-    compat_messagecatalog_hosts: Annotated[
-        str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)
-    ] = Field(None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated")
-    compat_confluent_hosts: Annotated[str | None, validated_by(_parse_hosts), AfterValidator(_check_unique_hosts)] = (
-        Field(None, description="host names that serve only Confluent's API, at their root, comma-separated")
+    compat_schemaregistry_hosts: _HostNames = Field(
+        None, description="host names that serve only Schema Registry 0.2, at their root, comma-separated"
+    )
+    compat_messagecatalog_hosts: _HostNames = Field(
+        None, description="host names that serve only Message Catalog 0.1, at their root, comma-separated"
+    )
+    compat_confluent_hosts: _HostNames = Field(
+        None, description="host names that serve only Confluent's API, at their root, comma-separated"
     )
     inbound: bool = Field(
         True, description="whether the legacy APIs accept schemas and definitions whose authority is another registry"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from email.utils import format_datetime
-from typing import Final, TypeVar
+from typing import Final
 
 from annals.api.http.asof import url_without_asof
 from annals.api.http.conditional import NO_CACHE
@@ -24,9 +24,6 @@ from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.reader import is_position
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 #: Number of cached snapshots, and of cached past definitions.
 CACHE_SIZE: Final = 256

@@ -32,6 +32,11 @@ class SchemaRequest:
     version: int | None = None
 
     @property
+    def is_new(self) -> bool:
+        """Whether the text may be one that no registry has stored: there is no id, and it is not left out."""
+        return self.id is None and bool(self.text)
+
+    @property
     def extras(self) -> dict[str, Any]:
         """The references, metadata and rule set, those that it has, as facts."""
         members = {

@@ -9,11 +9,11 @@ from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
 from annals.domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import Json, dumps, loads, loads_trusted
+from annals.domain.values.json_text import Json, loads_trusted
 from annals.projections.entities import xref
-from annals.projections.entities.id_keys import id_key
 from annals.projections.entities.rows import EntityRow
 from annals.projections.entities.view import View
+from annals.projections.entities.xref import shown_version
 
 #: Members of the façade that a Version of a Resource with an xref does not share with its target's Version.
 _VERSION_MEMBERS: Final = ("number", "id", "uri")
@@ -159,7 +159,7 @@ class CompatVersions:
         created_position = row.since if row.born is None else row.born
         facade: dict[str, Any] = loads_trusted(row.private).get(FACADE, {})
         if not row.xid.startswith(f"{xid}/"):
-            row = _rename_row(row, xid)
+            row = shown_version(row, xid)
             facade = {name: value for name, value in facade.items() if name not in _VERSION_MEMBERS}
         path = entity_path(xid, number)
         uri = facade.get("uri") or self._base_url(xid, created_position) + path
@@ -174,20 +174,3 @@ class CompatVersions:
 
 def _number_of_row(row: EntityRow) -> int:
     return version_number(row.id, loads_trusted(row.private))
-
-
-def _rename_row(row: EntityRow, definition: str) -> EntityRow:
-    """The row of a target's Version, renamed to the Resource whose xref points to the target."""
-    xid = f"{definition}/versions/{row.id}"
-    attributes: dict[str, Json] = loads(row.attributes)
-    name = next(iter(attributes))  # the id of the Resource comes first
-    tree_key = xids.tree_key(xid)
-    return row._replace(
-        tree_key=tree_key,
-        xid=xid,
-        type=xids.type_of(xid),
-        id_key=id_key(tree_key),
-        attributes=dumps({**attributes, name: xids.entity_id(definition)}).decode(),
-        private=xref.RESOLVED_XREF,
-        born=None,
-    )

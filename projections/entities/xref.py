@@ -109,11 +109,11 @@ class XrefTargets:
 
     def versions(self, pointer: EntityRow) -> Iterator[EntityRow]:
         """The Versions that a pointer shows, in order."""
-        return (_shown_version(pointer, row) for row in self._versions_of_target(pointer).values())
+        return (shown_version(row, pointer.xid) for row in self._versions_of_target(pointer).values())
 
     def version_keys(self, pointer: EntityRow) -> Iterator[str]:
         """The tree keys of these Versions, in order."""
-        return (xids.tree_key(_shown_xid(pointer, row)) for row in self._versions_of_target(pointer).values())
+        return (xids.tree_key(_shown_xid(row, pointer.xid)) for row in self._versions_of_target(pointer).values())
 
     def version(self, pointer: EntityRow, key: str) -> EntityRow | None:
         """The Version that a pointer shows with a tree key. Cost: one statement, unless all Versions are known."""
@@ -128,7 +128,7 @@ class XrefTargets:
             if not _is_target(rows.get(target_key), xref):
                 return None
         row = rows.get(version_key)
-        return None if row is None else _shown_version(pointer, row)
+        return None if row is None else shown_version(row, pointer.xid)
 
     def _targets(self, xrefs: Iterable[str]) -> dict[str, EntityRow]:
         """The Resources that xrefs lead to, by xref, without those that have an xref too."""
@@ -188,29 +188,23 @@ def _is_target(row: EntityRow | None, xref: str) -> bool:
 
 def _shown_resource(pointer: EntityRow, target: EntityRow) -> EntityRow:
     """The Resource of a target under the name of a pointer, with the pointer's private members."""
-    name, id = _id_attribute(pointer)
+    (name, id), _ = loads(pointer.attributes).items()
     attributes = loads(target.attributes)
     meta = {name: id, "xref": target.xid, **_without_member(attributes["meta"], name)}
     text = dumps({**attributes, name: id, "meta": meta}).decode()
     return _renamed(target, pointer.xid, text)._replace(private=pointer.private, born=pointer.born)
 
 
-def _shown_version(pointer: EntityRow, row: EntityRow) -> EntityRow:
-    """A Version of a target under the name of a pointer."""
-    name, id = _id_attribute(pointer)
-    text = dumps({**loads(row.attributes), name: id}).decode()
-    return _renamed(row, _shown_xid(pointer, row), text)._replace(private=RESOLVED_XREF, born=None)
+def shown_version(version: EntityRow, resource: str) -> EntityRow:
+    """A Version of a target under the name of the Resource whose xref leads there. resource: its xid."""
+    attributes: dict[str, Json] = loads(version.attributes)
+    name = next(iter(attributes))  # the id of the Resource comes first
+    text = dumps({**attributes, name: xids.entity_id(resource)}).decode()
+    return _renamed(version, _shown_xid(version, resource), text)._replace(private=RESOLVED_XREF, born=None)
 
 
-def _shown_xid(pointer: EntityRow, version: EntityRow) -> str:
-    """The xid of a target's Version below a pointer."""
-    return xids.join(*xids.segments(pointer.xid), *xids.segments(version.xid)[4:])
-
-
-def _id_attribute(pointer: EntityRow) -> tuple[str, Json]:
-    """The name and the value of a pointer's id."""
-    (name, id), _ = loads(pointer.attributes).items()
-    return name, id
+def _shown_xid(version: EntityRow, resource: str) -> str:
+    return f"{resource}/versions/{version.id}"
 
 
 def _renamed(row: EntityRow, xid: str, attributes: str) -> EntityRow:

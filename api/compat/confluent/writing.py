@@ -297,7 +297,7 @@ def _known_or_checked(read: ConfluentRead, command: RegisterSchema) -> SchemaVer
     view, schema, subject = read.view, command.schema, command.subject
     versions = [version for version in view.versions(subject) if version.is_live]
     try:
-        candidates = view.candidates(subject, schema, versions, normalize=command.normalize, is_new=schema.id is None)
+        candidates = view.candidates(subject, schema, versions, normalize=command.normalize, is_new=schema.is_new)
     except SchemaRegistryError:
         return None
     known = view.matching(candidates, schema.text, versions) if versions else None

@@ -222,8 +222,7 @@ class _Registration:
         extras = replace(schema, references=numbered).extras
         check = content_check(document, extras, normalizes=self._normalizes)
         result = self._changes.world.check_results(frozenset((check,)), self._documents)[check]
-        is_new = schema.id is None and bool(self._command.schema.text)
-        content = checked_content(result, is_new=is_new)
+        content = checked_content(result, is_new=self._command.schema.is_new)
         return Candidate(document, extras, content, self._normalizes)
 
     def _ordered(self, references: Sequence[NamedReference]) -> tuple[NamedReference, ...]:
