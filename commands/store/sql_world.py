@@ -372,11 +372,11 @@ class SqlWorld:
 
     def _never_existed(self, xid: str) -> bool:
         """Whether an xid is known to have no event: its owner has none, or it has the character NUL, which PostgreSQL
-        refuses even in a query."""
+        refuses even in a query. A log may have Groups and no event of the registry itself."""
         if "\0" in xid:
             return True
-        owner = self._stream_heads.get(xids.tree_key(xids.parent(xid) or ""))
-        return owner is NO_STREAM_HEAD
+        owner = xids.parent(xid) or xids.REGISTRY
+        return owner != xids.REGISTRY and _never_existed(self._stream_heads, owner)
 
     def _current_model(self) -> Model:
         key = xids.tree_key(xids.MODEL)

@@ -56,6 +56,17 @@ def test_both_worlds_agree(store: Store) -> None:
         agree(tx, memory)
 
 
+def test_a_registry_without_an_event_may_have_groups(store: Store, store_url: str) -> None:
+    """TRAP-7: that the registry itself was never written says nothing about its Groups."""
+    with store.writing() as tx:
+        context, command = tx.context(), write("/dirs/a")
+        tx.append(decide(command, tx.world, context), context, command)
+    other_store = Store(store_url)
+    with other_store.writing() as tx:
+        assert (tx.world.revision("/"), tx.world.revision("/dirs/a")) == (0, 1)
+    other_store.close()
+
+
 def test_both_worlds_agree_about_pointers(store: Store) -> None:
     """ENT-138: read one by one or together, before and after an xref changes or is deleted in the same transaction."""
     targets, memory = ["/dirs/a/files/x", "/dirs/a/files/none", "/dirs/A/files/x"], MemoryWorld()
