@@ -200,6 +200,13 @@ _DOCUMENT: Final[SearchStrategy[Step]] = st.builds(
     _FLAG,
 )
 
+#: Writes that set an xref, or remove one; some to nothing, and one to another xref.
+POINTERS: Final[SearchStrategy[Step]] = st.builds(
+    lambda pointer, target: Step("PATCH", f"{pointer}/meta", {"xref": target}),
+    st.sampled_from(("/dirs/a/files/p1", "/dirs/b/files/f1", "/dirs/a/files/f2")),
+    st.sampled_from(("/dirs/a/files/f1", "/dirs/b/files/f1", "/dirs/b/files/none", "/dirs/a/files/p1", None)),
+)
+
 
 def as_request(step: Step) -> Request:
     """The HTTP request of a Step; metadata of types with documents needs `$details`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -12,7 +11,14 @@ from annals.domain.decisions.commands import Restore, WriteCapabilities, WriteMe
 from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, Decision
 from annals.domain.errors.problems import Problem
-from tests.support.registries.memory import START, MemoryRegistry, changed_attributes, event_kinds
+from tests.support.registries.memory import (
+    START,
+    MemoryRegistry,
+    changed_attributes,
+    event_kinds,
+    past_state,
+    state_below,
+)
 from tests.support.registries.memory_world import MemoryWorld
 
 D = "/dirs/d"
@@ -41,23 +47,6 @@ def registry() -> MemoryRegistry:
 
 def restore(registry: MemoryRegistry, xid: str, position: int, *include: str) -> Decision:
     return registry.do(Restore(xid, position, frozenset(include)))
-
-
-def state_below(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
-    """Returns all entities at and below an xid, without attributes that each write changes."""
-    found = {}
-    for entity in world.entities():
-        if entity.xid == xid or xid == "/" or entity.xid.startswith(xid + "/"):
-            image = deepcopy(entity.attributes)
-            for moving in (image, image.get("meta", {})):
-                moving.pop("epoch", None)
-                moving.pop("modifiedat", None)
-            found[entity.xid] = image, entity.document
-    return found
-
-
-def past_state(registry: MemoryRegistry, position: int, xid: str = "/") -> dict[str, Any]:
-    return state_below(MemoryWorld(registry.log[:position]), xid)
 
 
 def refused(registry: MemoryRegistry, xid: str, position: int) -> Problem:

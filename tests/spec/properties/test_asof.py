@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from tests.support.examples import examples
-from tests.support.histories import RESOURCES, UNHURRIED, Step, as_request, database, histories
+from tests.support.histories import POINTERS, RESOURCES, UNHURRIED, Step, as_request, database, histories
 from tests.support.registries.requests import BASE, MIDNIGHT, Answer, Registry, Request, serving
 
 __all__ = ["database"]
@@ -66,11 +66,6 @@ URLS: Final = (
     *_PAGES,
 )
 
-_POINTER: Final[SearchStrategy[Step]] = st.builds(
-    lambda pointer, target: Step("PATCH", f"{pointer}/meta", {"xref": target}),
-    st.sampled_from(("/dirs/a/files/p1", "/dirs/b/files/f1", "/dirs/a/files/f2")),
-    st.sampled_from(("/dirs/a/files/f1", "/dirs/b/files/f1", "/dirs/b/files/none", "/dirs/a/files/p1", None)),
-)
 _CAPABILITIES: Final[SearchStrategy[Step]] = st.builds(
     lambda more: Step("PATCH", "/capabilities", more),
     st.fixed_dictionaries(
@@ -99,7 +94,7 @@ class Moment:
 def extended_histories(draw: DrawFn) -> list[Step]:
     """Histories with pointers, capabilities and other spellings among the writes."""
     found = draw(histories(documents=True, most=10))
-    for step in draw(st.lists(st.one_of(_POINTER, _POINTER, _CAPABILITIES, _SPELLING), max_size=6)):
+    for step in draw(st.lists(st.one_of(POINTERS, POINTERS, _CAPABILITIES, _SPELLING), max_size=6)):
         found.insert(draw(st.integers(1, len(found))), step)
     return found
 

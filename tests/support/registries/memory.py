@@ -90,4 +90,22 @@ def changed_attributes(decision: Decision, xid: str) -> set[str]:
     return set(next(event for event in decision.events if event.xid == xid).changed)
 
 
-__all__ = ["START", "MemoryRegistry", "changed_attributes", "event_kinds"]
+def state_below(world: MemoryWorld, xid: str = "/") -> dict[str, Any]:
+    """All entities at and below an xid with their documents, by xid, without attributes that each write changes."""
+    found = {}
+    for entity in world.entities():
+        if entity.xid == xid or xid == "/" or entity.xid.startswith(xid + "/"):
+            image = deepcopy(entity.attributes)
+            for moving in (image, image.get("meta", {})):
+                moving.pop("epoch", None)
+                moving.pop("modifiedat", None)
+            found[entity.xid] = image, entity.document
+    return found
+
+
+def past_state(registry: MemoryRegistry, position: int, xid: str = "/") -> dict[str, Any]:
+    """What `state_below` was at a position of the log."""
+    return state_below(MemoryWorld(registry.log[:position]), xid)
+
+
+__all__ = ["START", "MemoryRegistry", "changed_attributes", "event_kinds", "past_state", "state_below"]
