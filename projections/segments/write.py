@@ -83,9 +83,13 @@ def append_segments(
     DamagedSegment, ConcurrentWriteError; OSError when the folder cannot be read or written.
     """
     size = size or SegmentSize()
+
+    def report(reached: int, log_end: int) -> None:
+        progress(reached, log_end if until is None else until)
+
     with closing(connect(url)) as reader, closing(KnownDocuments()) as known_documents:
         writer, end = (
-            _SegmentWriter(reader, folder, size.row_group_size, known_documents, progress),
+            _SegmentWriter(reader, folder, size.row_group_size, known_documents, report),
             matching_end(reader, folder),
         )
         segments = events = 0

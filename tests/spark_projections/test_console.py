@@ -68,6 +68,16 @@ def written(registry: ServedLog, tmp_path: Path) -> str:
     return folder
 
 
+def test_json_has_times_as_the_log_does(spark: SparkSession, annals: Annals, written: str) -> None:
+    """FLAG-80: a time with its microseconds can be used as `asof`; one that is cut names the moment before."""
+    query = (
+        "SELECT TIMESTAMP '2026-01-02T03:04:05.678901Z' AS time, TIMESTAMP_NTZ '2026-01-02 03:04:05.000001' AS local"
+    )
+    ended = annals("spark", "sql", query, "--json", "--from", written)
+    expected = {"time": "2026-01-02T03:04:05.678901Z", "local": "2026-01-02T03:04:05.000001"}
+    assert (ended.code, json.loads(ended.out)) == (0, expected)
+
+
 def test_what_is_refused(spark: SparkSession, annals: Annals, written: str) -> None:
     nowhere, segments = ("--from", "http://127.0.0.1:9"), ("--from", written)
     (later := Path("gap", "manifest", f"{SegmentRange(5, 9)}.json")).parent.mkdir(parents=True)

@@ -14,7 +14,7 @@ from annals.commands.store.archive.archive_files import ArchiveFiles
 from annals.commands.store.log import Store
 from annals.projections.database.drivers import database_of
 from annals.projections.log.reader import Log
-from annals.projections.segments.archive import ArchiveSummary, archive_log
+from annals.projections.segments.archive import ArchiveSummary, StartStep, archive_log
 from annals.projections.segments.write import SegmentSize
 
 #: Small segments, so that a short log has several segments and row groups.
@@ -25,11 +25,18 @@ def no_progress(word: str) -> Callable[[int, int], None]:
     return lambda reached, last: None
 
 
-def archive_until(store: Store, url: str, place: str, position: int, size: SegmentSize = SMALL) -> ArchiveSummary:
+def archive_until(
+    store: Store,
+    url: str,
+    place: str,
+    position: int,
+    size: SegmentSize = SMALL,
+    start_step: StartStep = no_progress,
+) -> ArchiveSummary:
     """Archives the interactions up to the one at a position."""
     with store.engine.begin() as connection:
         until = Log(database_of(connection)).interaction_at(position).last
-    return archive_log(store, url, place, until, no_progress, size)
+    return archive_log(store, url, place, until, start_step, size)
 
 
 def archived_positions(store: Store) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,6 +18,8 @@ from annals.projections.log.reader import Log
 
 if TYPE_CHECKING:
     from annals.projections.segments.archive import StartStep
+
+_NO_ARCHIVE: Final = "no archive"
 
 Before = Annotated[
     str | None,
@@ -86,7 +88,7 @@ def archive(
             elif to is not None:
                 raise UsageError("--before is needed: a position, a time or a correlation id.")
             elif status.place is None:
-                typer.echo("no archive")
+                typer.echo(_NO_ARCHIVE)
             else:
                 size = sum(segment.bytes for segment in status.segments)
                 typer.echo(
@@ -105,7 +107,8 @@ def unarchive(database: Database = None) -> None:
         from annals.projections.segments import archive as archives
 
         if (place := archives.archive_status(store).place) is None:
-            raise InvalidInput("the store has no archive.")
+            typer.echo(_NO_ARCHIVE)
+            return
         with work_progress() as work:
             states = archives.unarchive_log(store, _steps(work))
         typer.echo(f"{states} states moved back; the files in {place} are no longer needed")

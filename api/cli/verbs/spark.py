@@ -34,6 +34,7 @@ Token = Annotated[str | None, typer.Option(envvar="ANNALS_TOKEN", help="A bearer
 Rows = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="Maximum number of rows of a table.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, all rows; omits null.")]
 
+_TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _BANNER: Final = "spark is the session, log the log, and spark.sql(...) knows: {}"
 
 
@@ -48,7 +49,7 @@ def sql(query: Query, source: Source = None, token: Token = None, rows: Rows = 1
         if not as_json:
             result.show(rows, truncate=False)
             return
-        for line in result.toJSON().toLocalIterator():
+        for line in _json_lines(result):
             typer.echo(line)
 
 
@@ -62,6 +63,15 @@ def shell(source: Source = None, token: Token = None) -> None:
         from annals.spark_projections.analysis import TABLES
 
         code.interact(_BANNER.format(", ".join(TABLES)), local={"spark": session, "log": log_rows}, exitmsg="")
+
+
+def _json_lines(result: DataFrame) -> Iterator[str]:
+    """Each row as JSON. Times have the microseconds that tell one interaction from another; `toJSON` cuts them."""
+    from pyspark.sql import functions as f
+
+    options = {"timestampFormat": f"{_TIME_FORMAT}XXX", "timestampNTZFormat": _TIME_FORMAT}
+    rows = result.select(f.to_json(f.struct("*"), options))
+    return (row[0] for row in rows.toLocalIterator())
 
 
 @contextmanager

@@ -99,6 +99,19 @@ def test_what_became_old_since_follows_with_the_next_run(aged: Registry, place: 
     assert findings(aged) == []
 
 
+def test_progress_ends_where_the_archive_does(aged: Registry, place: Path) -> None:
+    """A run over the old half of a log reports that half as the whole."""
+    reports: dict[str, list[tuple[int, int]]] = {}
+
+    def start_step(word: str) -> Callable[[int, int], None]:
+        return lambda reached, last: reports.setdefault(word, []).append((reached, last))
+
+    archive_until(aged.store, aged.url, str(place), end_of(aged) // 2, start_step=start_step)
+    until = archive_status(aged.store).last
+    assert until < end_of(aged)
+    assert reports["wrote"][-1] == reports["verified"][-1] == (until, until)
+
+
 def test_segments_that_exist_already_are_the_archive(aged: Registry, place: Path, folder: SegmentFolder) -> None:
     append_segments(aged.url, folder, SegmentSize(40, 9))
     before = events(aged)
