@@ -4,7 +4,8 @@ A conjunction selects the entities of its deepest type that meet its expressions
 others: a set of id keys. A filter keeps, for each conjunction, these entities, all their descendants and all their
 ancestors. One expression drives each set, by a range of the index. Of the others, those that ask for single values are
 looked up for each of its results. The rest is decided on the results' JSON if they are few, or else by the sets of the
-entities that meet each expression.
+entities that meet each expression. In a small part of a large registry, a pattern that would have to be compared with
+all values of the registry drives nothing: all entities of the part are decided.
 
 `leaf_conditions` says which leaves meet an expression, and which entities do that the index cannot decide.
 """
@@ -45,6 +46,8 @@ from annals.projections.entities.visibility import EVERYTHING, Visibility
 COLUMNS: Final = ", ".join(ROW_COLUMNS)
 #: The maximum number of entities whose JSON decides what the index has no single value for.
 MAX_DECIDED: Final = 1000
+#: The number of leaves whose values are compared with a pattern in the time in which one entity is decided by its JSON.
+LEAVES_PER_ENTITY: Final = 50
 
 
 class FilterCompiler:
@@ -114,14 +117,14 @@ class FilterCompiler:
     def _own_keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
         """The entities of a conjunction's own type that it selects."""
         type = conjunction.type
-        driver = min(conjunction.for_type(type), key=self._rank)
+        driver = min(conjunction.for_type(type), key=self._leaves.rank)
         others = [each for each in conjunction.expressions if each is not driver]
-        if driver.operator.is_negative:
+        if driver.operator.is_negative or self._is_small_part(driver, low, high):
             source, others = self._all_keys(type, low, high), [driver, *others]
         else:
             source = self._driving_keys(driver, low, high)
-        looked_up = [each for each in others if not self._leaves.conditions(each).needs_ranges]
-        remaining = [each for each in others if self._leaves.conditions(each).needs_ranges]
+        looked_up = [each for each in others if not self._leaves.needs_ranges(each)]
+        remaining = [each for each in others if self._leaves.needs_ranges(each)]
         if looked_up:
             conditions = [self._look_up_condition(each, self._owner_key(each, type)) for each in looked_up]
             source = and_(source.wrap("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *conditions)
@@ -131,12 +134,13 @@ class FilterCompiler:
             self._decided[conjunction, low, high] = self._with_ranges(source, type, remaining)
         return self._decided[conjunction, low, high]
 
-    def _rank(self, expression: FilterExpression) -> DrivingRank:
-        if expression.operator.is_negative:
-            return DrivingRank.NEGATION
-        if expression.derived_attribute:
-            return DrivingRank.XID
-        return self._leaves.conditions(expression).values.rank
+    def _is_small_part(self, driver: FilterExpression, low: str, high: str) -> bool:
+        """Whether it is faster to decide all entities between two keys by their JSON than to read all values."""
+        if self._leaves.rank(driver) is not DrivingRank.PATTERN or not self._leaves.needs_ranges(driver):
+            return False
+        keys = self._all_keys(driver.type, low, high).wrap(f"SELECT 1 FROM ({{}}) AS k LIMIT {MAX_DECIDED + 1}")
+        count = len(self._db.all(*keys))
+        return count <= MAX_DECIDED and self._leaves.has_more_leaves(driver, count * LEAVES_PER_ENTITY)
 
     def _with_ranges(self, source: SqlFragment, type: str, expressions: Sequence[FilterExpression]) -> SqlFragment:
         """Those of a query's keys whose entities and owners meet expressions that ask for ranges of values."""

@@ -15,11 +15,11 @@ from typing import Final
 from annals.domain.filters import FilterExpression, FilterValue
 from annals.projections.database.drivers import Database
 from annals.projections.entities.filters.by_document import matches
-from annals.projections.entities.filters.expression_paths import find_expression_paths
+from annals.projections.entities.filters.expression_paths import ExpressionPaths, find_expression_paths
 from annals.projections.entities.filters.omitted_entities import OmittedEntities
 from annals.projections.entities.filters.row_overrides import RowOverrides
 from annals.projections.entities.filters.sql import SqlFragment, and_, entities_by_key, in_list
-from annals.projections.entities.filters.value_conditions import ValueConditions, value_conditions
+from annals.projections.entities.filters.value_conditions import DrivingRank, ValueConditions, value_conditions
 from annals.projections.entities.id_keys import id_key_bound
 from annals.projections.entities.rows import EntityRow, may_contain, stored_row
 from annals.projections.entities.visibility import Visibility
@@ -41,11 +41,6 @@ class LeafConditions:
     additional_keys: tuple[str, ...] = ()
     finds_keys_twice: bool = False
 
-    @property
-    def needs_ranges(self) -> bool:
-        """Whether the index has no single values to look up."""
-        return bool(self.paths and self.values.ranges)
-
 
 class LeafConditionCompiler:
     """Compiles expressions, each once. base_url, key_range, overrides, visibility: see `by_index.FilterCompiler`."""
@@ -66,6 +61,27 @@ class LeafConditionCompiler:
         self._omitted = omitted
         self._visibility = visibility
         self._compiled: dict[FilterExpression, LeafConditions] = {}
+        self._paths: dict[FilterExpression, ExpressionPaths] = {}
+
+    def rank(self, expression: FilterExpression) -> DrivingRank:
+        """By how few entities it is likely to find."""
+        if expression.operator.is_negative:
+            return DrivingRank.NEGATION
+        return DrivingRank.XID if expression.derived_attribute else self._values(expression).rank
+
+    def needs_ranges(self, expression: FilterExpression) -> bool:
+        """Whether the index has no single values to look up for an expression."""
+        if expression.derived_attribute:
+            return False
+        return bool(self._values(expression).ranges and self._paths_of(expression).whole)
+
+    def has_more_leaves(self, expression: FilterExpression, count: int) -> bool:
+        """Whether the index has more leaves than `count` of the paths of an expression. Cost: O(count)."""
+        leaves = SqlFragment("SELECT 1 FROM attribute AS a WHERE 1 = 1")
+        leaves = and_(leaves, path_condition(self._db, self._paths_of(expression).whole))
+        return (
+            len(self._db.all(*leaves.wrap(f"SELECT 1 FROM ({{}} LIMIT {count + 1}) AS l LIMIT 1 OFFSET {count}"))) > 0
+        )
 
     def conditions(self, expression: FilterExpression) -> LeafConditions:
         """The leaf conditions of an expression; entities in doubt are decided at the first call."""
@@ -77,8 +93,7 @@ class LeafConditionCompiler:
     def _compile(self, expression: FilterExpression) -> LeafConditions:
         if expression.derived_attribute:
             return LeafConditions((), ValueConditions())
-        paths = find_expression_paths(self._db, expression)
-        values = value_conditions(expression, self._db.like_condition)
+        paths, values = self._paths_of(expression), self._values(expression)
         additional_keys = [
             *self._decide_doubtful(expression, paths.whole, values.doubtful),
             *self._decide_doubtful(expression, paths.cut, values.possible),
@@ -90,6 +105,14 @@ class LeafConditionCompiler:
         additional_keys += self._matching_keys(expression, self._omitted.rows(expression.type))
         finds_keys_twice = len(paths.whole) > 1 or bool(paths.cut)
         return LeafConditions(paths.whole, values, tuple(dict.fromkeys(additional_keys)), finds_keys_twice)
+
+    def _paths_of(self, expression: FilterExpression) -> ExpressionPaths:
+        if expression not in self._paths:
+            self._paths[expression] = find_expression_paths(self._db, expression)
+        return self._paths[expression]
+
+    def _values(self, expression: FilterExpression) -> ValueConditions:
+        return value_conditions(expression, self._db.like_condition)
 
     def _decide_doubtful(
         self, expression: FilterExpression, paths: Sequence[int], doubtful_condition: SqlFragment | None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from annals.domain.filters import PathScope, Sort, parse_filter
+from annals.domain.values import xid as xids
 from annals.projections.entities.filters.omitted_entities import OMITTED_KEYS
 from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.selection import Selection
@@ -62,6 +63,27 @@ def test_filters_read_ranges(large: Registry, asked: list[str], index: str) -> N
             plan = planned(db, query)
             assert index in plan or "_pkey" in plan or (index == "json_each" and db.is_postgresql), plan
             assert reads_ranges(plan), plan
+
+
+def test_a_pattern_in_a_small_group_reads_no_values_of_others(large: Registry) -> None:
+    """FLAG-10, PAG-7: its entities are decided themselves, where the index has all values of the registry."""
+    names = ("x7", "7Y", "none", None, 7)
+    large.record(("/dirs/small", {}), *((f"/dirs/small/files/f{n}", {"name": name}) for n, name in enumerate(names)))
+    filter = parse_filter([["name=*7*"]], PathScope("dirs.files"), MODEL)
+    with explained(large) as db:
+        for group, reads_index in (("d7", True), ("small", False), ("none", False)):
+            db.plans.clear()
+            selection = Selection(db, f"/dirs/{group}/files", filter)
+            query = selection.keys(selection.state, "dirs.files", selection.low, selection.high)
+            assert query is not None
+            planned(db, query)
+            assert any("attribute" in plan or "PRIMARY KEY" in plan for plan in db.plans) is reads_index, db.plans
+    with large.readers.view() as view:
+        for expressions, found in ((["name=*7*"], ["f0", "f1"]), (["name=*7*", "name=*y"], ["f1"])):
+            filter = parse_filter([expressions], PathScope("dirs.files"), MODEL)
+            selection = view.selection("/dirs/small/files", filter, "http://h")
+            rows = selection.rows(selection.state, ("dirs.files",), selection.low, selection.high)
+            assert [xids.entity_id(row.xid) for row in rows] == found
 
 
 @pytest.mark.parametrize("size", [FILES, 1_000_000])

@@ -18,8 +18,9 @@ from annals.domain.errors import problems
 from annals.domain.filters import Conjunction, EntityFilter, PathScope, Sort, depth, parse_filter, parse_sort
 from annals.domain.model import compile_model
 from annals.domain.values import xid as xids
-from annals.projections.entities.filters import missing_attributes, pages
+from annals.projections.entities.filters import by_index, missing_attributes, pages
 from annals.projections.entities.filters.by_document import matches, sort_key_of
+from annals.projections.entities.filters.by_index import LEAVES_PER_ENTITY
 from annals.projections.entities.filters.pages import PageKey
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.rows import EntityRow
@@ -173,9 +174,17 @@ def expected(filter: EntityFilter, rows: Sequence[EntityRow]) -> list[str]:
 
 
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(contents=entities, asked=filters)
-def test_by_index_equals_by_document(registry: Registry, contents: dict[Any, Any], asked: list[list[str]]) -> None:
+@given(contents=entities, asked=filters, leaves=st.sampled_from([LEAVES_PER_ENTITY, 0]))
+def test_by_index_equals_by_document(
+    registry: Registry, contents: dict[Any, Any], asked: list[list[str]], leaves: int
+) -> None:
     # FLAG-10 to 16, P-10: operators, wildcards and levels select the same entities by index as by document
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_index, "LEAVES_PER_ENTITY", leaves)  # 0: every registry counts as a large one
+        _check_filter(registry, contents, asked)
+
+
+def _check_filter(registry: Registry, contents: dict[Any, Any], asked: list[list[str]]) -> None:
     try:
         filter = parse_filter(asked, PathScope("dirs"), MODEL)
     except problems.BadFilter:
