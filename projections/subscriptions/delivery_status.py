@@ -327,9 +327,10 @@ def _state_text(subscription: Subscription, record: DeliveryRecord) -> str:
 
 
 def _validation_members(record: DeliveryRecord) -> Members:
-    """The sink's answer to the validation handshake. allowedrate: requests a minute."""
+    """The sink's answer to the validation handshake. allowedrate: requests a minute. reason: why it is no consent."""
     validation: dict[str, Any] = {"state": record.consent or "pending"}
-    return validation | ({"allowedrate": record.rate} if record.rate else {})
+    details = {"allowedrate": record.rate, "reason": record.reason}
+    return validation | {name: value for name, value in details.items() if value}
 
 
 def _applied_sink_hash(db: Database, id: str) -> str:

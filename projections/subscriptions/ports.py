@@ -44,12 +44,17 @@ class SubscriptionSecrets(Protocol):
 
 
 class SinkConsent(Protocol):
-    """A sink's answer to the handshake. rate: requests a minute, None for unlimited."""
+    """A sink's answer to the handshake. rate: requests a minute, None for unlimited. reason: why it is no consent."""
 
     @property
     def is_allowed(self) -> bool: ...
     @property
     def rate(self) -> int | None: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def is_answered(self) -> bool:
+        """False if the sink could not be asked, or did not answer: then it has not refused either."""
 
 
 class SinkValidator(Protocol):

@@ -26,7 +26,7 @@ from annals.projections.subscriptions.state.subscription_changes import Subscrip
 class Effect(Flag):
     """Work that remains after a state change.
 
-    REOPEN_SINK: the next request must use the new settings.
+    REOPEN_SINK: the next request must use the new settings, and does not wait for a retry of the credential.
     REQUEST_CONSENT: the worker must ask the sink for consent soon.
     READ_LOG: the queues start at another place of the log.
     """
@@ -58,11 +58,12 @@ def _apply_update(state: DeliveryState, subscription: Subscription) -> Effect:
         state.queues[LIVE] = DeliveryQueue(subscription.first_position - 1)
     if record.sink != state.plan.sink_hash:
         record.sink, record.consent, record.rate, record.checked, record.refusals = state.plan.sink_hash, "", 0, 0.0, 0
-        record.bucket = None
+        record.bucket, record.reason = None, ""
         _end_waits(state)
     record.epoch = subscription.epoch
     record.expires, record.stored = 0.0, False
     _resume(state)
+    record.state = ""  # also that of an unusable credential, which the update may have replaced
     for queue in state.queues.values():
         queue.rewind()
     return Effect.REOPEN_SINK | Effect.READ_LOG
@@ -74,6 +75,7 @@ def _apply_action(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
         case "resume":
             _end_waits(state)
             _resume(state)
+            return Effect.REOPEN_SINK
         case "verify":
             return Effect.REQUEST_CONSENT
         case "replay":
@@ -87,10 +89,13 @@ def _apply_action(state: DeliveryState, action: Mapping[str, Any]) -> Effect:
 
 
 def _resume(state: DeliveryState) -> None:
+    """Ends what stopped the deliveries, but for an unusable credential: only a usable one ends that (SUB-308)."""
     record = state.record
     if record.state in ("gone", "suspended"):
         _end_waits(state)
-    record.state, record.dead, record.failing = "", 0, 0.0
+    if record.state != "credentialexpired":
+        record.state = ""
+    record.dead, record.failing = 0, 0.0
 
 
 def _end_waits(state: DeliveryState) -> None:

@@ -7,22 +7,26 @@ from typing import Final
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome
 from annals.projections.subscriptions.state.delivery_record import DeliveryRecord
 
-#: Consecutive dead letters, and seconds without success, after which a subscription is suspended (SUB-822).
+#: Consecutive dead letters, and seconds of failures, after which a subscription is suspended (SUB-822).
 MAX_DEAD_LETTERS: Final = 50
 MAX_FAILING_SECONDS: Final = 72 * 3600.0
+#: Seconds between two failures above which the time between them was none of failures: nothing was attempted.
+MAX_QUIET_SECONDS: Final = 24 * 3600.0
 #: Consecutive refusals after which a sink's consent is withdrawn.
 MAX_REFUSALS: Final = 3
 
 
 def note_outcome(record: DeliveryRecord, outcome: Outcome, message: str, now: float) -> None:
     """Records the outcome of a request. message: the sink's message, without secrets."""
+    if record.state == "unauthorized":
+        record.state = ""  # it describes the last attempt
     if outcome.result is DeliveryResult.DELIVERED:
         record.lastsuccess, record.failing, record.dead, record.stored = now, 0.0, 0, outcome.is_stored
-        if record.state == "unauthorized":
-            record.state = ""
         return
-    record.lasterror = {"time": now, "code": outcome.code, "message": message}
-    record.failing = record.failing or now
+    record.note_error(outcome.code, message, now)
+    if not record.failing or now - record.failed > MAX_QUIET_SECONDS:
+        record.failing = now
+    record.failed = now
     if outcome.retry_at is not None:
         record.hold = max(record.hold, outcome.retry_at.timestamp())
     if outcome.result is DeliveryResult.GONE:
@@ -40,9 +44,9 @@ def note_dead_letter(record: DeliveryRecord) -> None:
         _suspend(record)
 
 
-def note_consent(record: DeliveryRecord, allowed: bool, rate: int | None) -> bool:
-    """Records a sink's answer to a request for consent. Returns whether the consent changed."""
-    previous_consent = record.consent
+def note_consent(record: DeliveryRecord, allowed: bool, rate: int | None, reason: str = "") -> bool:
+    """Records a sink's answer to a request for consent. Returns whether the consent changed. reason: of a refusal."""
+    previous_consent, record.reason = record.consent, reason
     if allowed:
         record.consent, record.rate, record.refusals = "validated", rate or 0, 0
     else:

@@ -21,7 +21,8 @@ class DeliveryRecord:
     reach: see DeliveryQueue.
     stored: whether the peer that acknowledged the last event stores events, where settings do not say so.
     dead: dead letters since the last success.
-    failing: time since which no attempt has succeeded.
+    failing: time since which all attempts have failed, without a long time between two of them; 0 after a success.
+    failed: time of the last attempt that failed.
     hold: no request before this time.
     bucket: see TokenBucket.
     expires: expiry time of a renewed token.
@@ -29,7 +30,8 @@ class DeliveryRecord:
     consent: "" until the first request for consent has ended, then `validated` or `unvalidated`.
     rate: requests a minute that the sink allows, 0 for unlimited.
     refusals: consecutive refusals of consent.
-    checked: time of the last request for consent.
+    reason: why the last request for consent got none, for the owner.
+    checked: a day before the next request for consent: the time of the last one, if the sink has answered.
     replay: `from`, `to`, `cursor`, `reach` and `parallel` of the running replay.
     attempts: number of attempts of single events up to now.
     hour: the hour of the last attempt, since 1970; outcomes: the number of attempts in it by outcome.
@@ -46,6 +48,7 @@ class DeliveryRecord:
     lasterror: dict[str, Any] | None = None
     dead: int = 0
     failing: float = 0.0
+    failed: float = 0.0
     hold: float = 0.0
     bucket: list[float] | None = None
     expires: float = 0.0
@@ -55,12 +58,17 @@ class DeliveryRecord:
     consent: str = ""
     rate: int = 0
     refusals: int = 0
+    reason: str = ""
     checked: float = 0.0
     waiting: bool = False
     replay: dict[str, Any] | None = None
     attempts: int = 0
     hour: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
+
+    def note_error(self, code: str, message: str, now: float) -> None:
+        """Records the last error, for the owner. message: without secrets."""
+        self.lasterror = {"time": now, "code": code, "message": message}
 
     def to_json(self) -> str:
         """The record as stored JSON."""

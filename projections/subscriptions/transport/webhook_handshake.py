@@ -21,15 +21,17 @@ _MAX_RATE_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class HandshakeResult:
-    """A sink's answer.
+    """A sink's answer, or that there was none.
 
     rate: requests a minute, None for unlimited.
-    reason: why it refused, for the owner.
+    reason: why there is no consent, for the owner.
+    is_answered: whether the sink has answered.
     """
 
     is_allowed: bool
     rate: int | None = None
     reason: str = ""
+    is_answered: bool = True
 
 
 class WebhookHandshake:
@@ -48,13 +50,13 @@ class WebhookHandshake:
         try:
             client = HttpClient(target.uri, self._resolver)
         except RequestFailed as error:
-            return HandshakeResult(False, reason=error.message)
+            return HandshakeResult(False, reason=error.message, is_answered=False)
         try:
             response = await client.request(
                 "OPTIONS", _request_headers(target.origin, rate, callback), None, target.timeout
             )
         except RequestFailed as error:
-            return HandshakeResult(False, reason=error.message)
+            return HandshakeResult(False, reason=error.message, is_answered=False)
         finally:
             await client.close()
         return handshake_result(response, target.origin, rate)

@@ -7,14 +7,20 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
 
+from annals.projections.subscriptions.decisions.delivery_plan import DeliveryPlan
 from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
+from annals.projections.subscriptions.decisions.retry import RetryPolicy
 from annals.projections.subscriptions.decisions.sink_status import note_consent
+from annals.projections.subscriptions.ports import SinkConsent
+from annals.projections.subscriptions.transport.webhook_handshake import HandshakeResult
 from annals.projections.subscriptions.workers.deliverer_context import DelivererContext
 from annals.projections.subscriptions.workers.request_scheduler import RequestScheduler
 from annals.projections.subscriptions.workers.sink_manager import SinkManager
 
-#: Seconds between two requests for consent, and lifetime of a callback secret.
+#: Seconds between two requests for consent that are answered, and lifetime of a callback secret.
 CHECK_SECONDS: Final = 86400.0
+#: When a request without an answer is repeated.
+_REPETITION: Final = RetryPolicy()
 
 
 class ConsentChecker:
@@ -41,6 +47,8 @@ class ConsentChecker:
         self._on_answer = on_answer
         self._is_checking = False
         self._is_requested = False
+        #: Requests since the last answer, and the time of the next one; 0 if the last one was answered.
+        self._unanswered_count, self._repeat_at = 0, 0.0
 
     def request_check(self) -> None:
         """Requests a handshake soon."""
@@ -51,12 +59,14 @@ class ConsentChecker:
         if not self._state.needs_consent_request or self._is_checking:
             return
         record, now = self._state.record, self._context.ports.clock.now()
-        next_check = record.checked + CHECK_SECONDS
+        if not record.consent:
+            self._unanswered_count, self._repeat_at = 0, 0.0  # it is a new sink
+        next_check = self._repeat_at or record.checked + CHECK_SECONDS
         if self._is_requested or not record.consent or next_check <= now:
             self._is_checking, self._is_requested = True, False
             self._context.start_task(self._check())
-        else:
-            self._scheduler.wake_at(next_check)
+        elif not self._repeat_at or self._state.stop_reason in ("", "pendingvalidation"):
+            self._scheduler.wake_at(next_check)  # a subscription that has stopped repeats nothing
 
     def grant(self, sink_hash: str, rate: int | None) -> None:
         """Records that a sink consented through a callback, to a given rate or else to the requested one.
@@ -64,28 +74,55 @@ class ConsentChecker:
         sink_hash: of the sink that got the callback. The consent does not count for another one.
         """
         if sink_hash == self._state.plan.sink_hash:
-            self._settle(True, rate if rate is not None else self._state.plan.rate)
+            self._note_answer(True, rate if rate is not None else self._state.plan.rate)
             self._on_answer()
 
     async def _check(self) -> None:
-        state, ports = self._state, self._context.ports
-        plan = state.plan
+        plan = self._state.plan
         try:
-            target = plan.target(await self._sink_manager.reveal_secrets(), ports.origin)
-            assert ports.validator is not None
-            consent = await ports.validator.validate(target, plan.rate, self._create_callback(plan.sink_hash))
-            allowed, rate = consent.is_allowed, consent.rate
-        except Exception:
-            allowed, rate = False, None
+            consent = await self._ask(plan)
+        except Exception as error:
+            # The store or the secrets cannot be read now. That is no answer of the sink.
+            self._context.log_failure(error)
+            consent = HandshakeResult(
+                False, reason=f"the sink was not asked: {type(error).__name__}", is_answered=False
+            )
         finally:
             self._is_checking = False
-        if plan.sink_hash == state.plan.sink_hash:
-            state.record.checked = ports.clock.now()
-            self._settle(allowed, rate)
+        if plan.sink_hash == self._state.plan.sink_hash:
+            reason = self._sink_manager.scrub(consent.reason)
+            if consent.is_answered:
+                self._note_answer(consent.is_allowed, consent.rate, reason)
+            else:
+                self._note_no_answer(reason)
         self._on_answer()
 
-    def _settle(self, allowed: bool, rate: int | None) -> None:
-        if note_consent(self._state.record, allowed, rate):
+    async def _ask(self, plan: DeliveryPlan) -> SinkConsent:
+        ports = self._context.ports
+        target = plan.target(await self._sink_manager.reveal_secrets(), ports.origin)
+        assert ports.validator is not None
+        return await ports.validator.validate(target, plan.rate, self._create_callback(plan.sink_hash))
+
+    def _note_answer(self, allowed: bool, rate: int | None, reason: str = "") -> None:
+        self._unanswered_count, self._repeat_at = 0, 0.0
+        self._state.record.checked = self._context.ports.clock.now()
+        self._settle(allowed, rate, reason)
+
+    def _note_no_answer(self, reason: str) -> None:
+        """Plans the next request soon. A whole day without an answer counts as one refusal (7.1, SUB-712)."""
+        record, clock = self._state.record, self._context.ports.clock
+        now = clock.now()
+        self._unanswered_count += 1
+        self._repeat_at = now + _REPETITION.delay(self._unanswered_count, clock.random_fraction())
+        if not record.consent or record.checked + 2 * CHECK_SECONDS <= now:
+            record.checked = now - CHECK_SECONDS  # the request remains due
+            self._settle(False, None, reason)
+        else:
+            record.reason = reason
+            self._save()
+
+    def _settle(self, allowed: bool, rate: int | None, reason: str) -> None:
+        if note_consent(self._state.record, allowed, rate, reason):
             self._sink_manager.reset()  # the origin in deliveries changes
         self._save()
 

@@ -134,14 +134,14 @@ class SinkManager:
         try:
             await self.reveal_secrets()
         except LookupError:
-            self._note_unusable_credential(plan, now, retry=False)
+            self._note_unusable_credential(plan, now, "a secret of the subscription is missing", retry=False)
             return None
         if plan is not self._state.plan:
             return None  # an update arrived meanwhile
         expires = self._record.expires or plan.token_expiry
         if expires is not None and now >= expires - (RENEWAL_LEAD_SECONDS if plan.renewal_uri else 0.0):
             if not plan.renewal_uri:
-                self._note_unusable_credential(plan, now, retry=False)
+                self._note_unusable_credential(plan, now, "the access token has expired", retry=False)
                 return None
             if not await self._renew():
                 return None
@@ -156,7 +156,7 @@ class SinkManager:
         try:
             self._sink = self._ports.sinks[self._state.plan.protocol](target, self._ports.resolver)
         except (KeyError, ImportError):
-            self._record.lasterror = {"time": now, "code": "protocolunavailable", "message": self._state.plan.protocol}
+            self._record.note_error("protocolunavailable", self._state.plan.protocol, now)
             self.retry_at = now + _LONGEST_RETRY_SECONDS
             return None
         if self._record.state == "credentialexpired":
@@ -183,7 +183,7 @@ class SinkManager:
             _LOG.warning("subscription %s: no new token: %s", plan.subscription.id, self.scrub(repr(error)))
             tokens = None
         if tokens is None:
-            self._note_unusable_credential(plan, now, retry=True)
+            self._note_unusable_credential(plan, now, "the token endpoint gives no new token", retry=True)
             return False
         values = {_ACCESS_TOKEN: tokens.accesstoken} | (
             {_REFRESH_TOKEN: tokens.refreshtoken} if tokens.refreshtoken else {}
@@ -205,10 +205,14 @@ class SinkManager:
             await asyncio.to_thread(self._ports.secrets.replace, *self._unstored[0])
             del self._unstored[0]
 
-    def _note_unusable_credential(self, plan: DeliveryPlan, now: float, *, retry: bool) -> None:
-        """Records that the credential of a plan is unusable, unless an update arrived, which may have fixed it."""
+    def _note_unusable_credential(self, plan: DeliveryPlan, now: float, message: str, *, retry: bool) -> None:
+        """Records that the credential of a plan is unusable, unless an update arrived, which may have fixed it.
+
+        message: why, for the owner. retry: whether it may become usable without the owner.
+        """
         if plan is not self._state.plan:
             return
+        self._record.note_error("credentialexpired", message, now)
         if self._record.state not in ("gone", "suspended"):  # only the owner ends these
             self._record.state = "credentialexpired"
         self._failure_count += 1

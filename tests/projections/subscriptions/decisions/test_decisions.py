@@ -15,6 +15,7 @@ from annals.projections.subscriptions.decisions.delivery_state import DeliverySt
 from annals.projections.subscriptions.decisions.sink_status import (
     MAX_DEAD_LETTERS,
     MAX_FAILING_SECONDS,
+    MAX_QUIET_SECONDS,
     MAX_REFUSALS,
     note_consent,
     note_dead_letter,
@@ -27,6 +28,9 @@ from annals.projections.subscriptions.state.subscription_changes import Subscrip
 
 NOW = 1_800_000_000.0
 UNTIL = datetime.fromtimestamp(NOW + 60, UTC)
+RETRY = Outcome(DeliveryResult.RETRY)
+#: What a record says after a first failure.
+FAILING = {"failing": NOW, "failed": NOW}
 
 
 def subscription(**more: Any) -> Subscription:
@@ -57,13 +61,31 @@ OUTCOMES = [
     ),
     ("success ends a refusal", {"state": "unauthorized"}, Outcome(DeliveryResult.DELIVERED), {"state": ""}),
     ("success ends no suspension", {"state": "suspended"}, Outcome(DeliveryResult.DELIVERED), {}),
-    ("failing since", {}, Outcome(DeliveryResult.RETRY), {"failing": NOW}),
-    ("a sink says when", {}, Outcome(DeliveryResult.RETRY, retry_at=UNTIL), {"failing": NOW, "hold": NOW + 60}),
-    ("gone", {}, Outcome(DeliveryResult.GONE), {"failing": NOW, "state": "gone"}),
-    ("unauthorized", {}, Outcome(DeliveryResult.UNAUTHORIZED), {"failing": NOW, "state": "unauthorized"}),
-    ("still gone", {"state": "gone"}, Outcome(DeliveryResult.UNAUTHORIZED), {"failing": NOW}),
-    ("72 hours", {"failing": NOW - MAX_FAILING_SECONDS}, Outcome(DeliveryResult.RETRY), {"state": "suspended"}),
-    ("not yet 72 hours", {"failing": NOW - MAX_FAILING_SECONDS + 1}, Outcome(DeliveryResult.RETRY), {}),
+    ("failing since", {}, RETRY, FAILING),
+    ("a sink says when", {}, Outcome(DeliveryResult.RETRY, retry_at=UNTIL), FAILING | {"hold": NOW + 60}),
+    ("gone", {}, Outcome(DeliveryResult.GONE), FAILING | {"state": "gone"}),
+    ("unauthorized", {}, Outcome(DeliveryResult.UNAUTHORIZED), FAILING | {"state": "unauthorized"}),
+    ("another failure ends a refusal", {"state": "unauthorized"}, RETRY, FAILING | {"state": ""}),
+    ("still refused", {"state": "unauthorized"}, Outcome(DeliveryResult.UNAUTHORIZED), FAILING),
+    ("still gone", {"state": "gone"}, Outcome(DeliveryResult.UNAUTHORIZED), FAILING),
+    (
+        "72 hours",
+        {"failing": NOW - MAX_FAILING_SECONDS, "failed": NOW - MAX_QUIET_SECONDS},
+        RETRY,
+        {"failed": NOW, "state": "suspended"},
+    ),
+    (
+        "not yet 72 hours",
+        {"failing": NOW - MAX_FAILING_SECONDS + 1, "failed": NOW - 1},
+        RETRY,
+        {"failed": NOW},
+    ),
+    (
+        "72 hours in which nothing was attempted",
+        {"failing": NOW - MAX_FAILING_SECONDS, "failed": NOW - MAX_QUIET_SECONDS - 1},
+        RETRY,
+        FAILING,
+    ),
 ]
 
 
@@ -128,8 +150,11 @@ def test_an_update_without_another_sink_ends_no_wait() -> None:
 def test_actions() -> None:
     # SUB-833: resume, verify, replay, redeliver and discard
     found = state(state="gone", hold=NOW)
-    assert apply_change(found, action("resume")) == Effect.NONE
+    assert apply_change(found, action("resume")) == Effect.REOPEN_SINK
     assert (found.record.state, found.record.hold) == ("", 0.0)
+    found = state(state="credentialexpired")
+    apply_change(found, action("resume"))
+    assert found.record.state == "credentialexpired"  # SUB-308
     assert apply_change(state(), action("verify")) == Effect.REQUEST_CONSENT
     found = state()
     assert apply_change(found, action("replay", **{"from": 3})) == Effect.READ_LOG

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
@@ -165,8 +166,10 @@ def test_a_token_is_renewed_once_after_a_refusal(sqlite_url: str) -> None:
     rig.close()
 
 
-def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
-    # SUB-307, 308, 303: in state `credentialexpired` nothing is attempted or lost; the renewal is retried later
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_what_cannot_be_renewed_waits(sqlite_url: str, is_resumed: bool) -> None:
+    # SUB-307, 308, 303: in state `credentialexpired` nothing is attempted or lost; the renewal is retried later, or at
+    # once if the owner resumes the subscription
     works: list[RenewedTokens] = []
 
     async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
@@ -182,7 +185,11 @@ def test_what_cannot_be_renewed_waits(sqlite_url: str) -> None:
             await until(lambda: rig.status()["state"] == "credentialexpired")
             assert not rig.receiver.attempts["s"]
             works.append(RenewedTokens("new", rig.clock.now + 5000))
-            await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            if is_resumed:
+                rig.act("resume")
+            else:
+                await advance_until(rig.clock, lambda: len(rig.receiver.arrived["s"]) == 2)
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
             await until(lambda: rig.status()["state"] == "active")
 
     run(deliver)
@@ -200,13 +207,20 @@ def test_an_access_token_that_has_ended_waits_for_an_update(sqlite_url: str) -> 
         async with rig.delivering():
             rig.groups("a")
             await until(lambda: rig.status()["state"] == "credentialexpired")
+            assert rig.status()["lasterror"]["message"] == "the access token has expired"
+            rig.groups("c")
+            rig.act("resume")  # it cannot renew the token
+            await asyncio.sleep(0.2)
+            assert rig.status()["state"] == "credentialexpired"
             subscribe(rig, TOKEN | {"accesstokenexpiresutc": utc(9000)}, "accesstoken")
-            await until(lambda: len(rig.receiver.arrived["s"]) == 1)
+            await until(lambda: len(rig.receiver.arrived["s"]) == 2)
+            await until(lambda: rig.status()["state"] == "active")
             secrets.values.clear()
             subscribe(rig, TOKEN | {"accesstokenexpiresutc": utc(9001)}, "accesstoken")
             rig.groups("b")
             await until(lambda: rig.status()["state"] == "credentialexpired")
-            assert len(rig.receiver.attempts["s"]) == 1
+            assert rig.status()["lasterror"]["code"] == "credentialexpired"
+            assert len(rig.receiver.attempts["s"]) == 2
 
     run(deliver)
     rig.close()
@@ -239,18 +253,25 @@ class ConsentAnswer:
     is_allowed: bool
     rate: int | None = None
     reason: str = ""
+    is_answered: bool = True
+
+
+NO_ANSWER = ConsentAnswer(False, reason="no connection", is_answered=False)
 
 
 class Handshakes:
     """A validator that gives its answers in turn, the last one for ever."""
 
-    def __init__(self, *answers: ConsentAnswer) -> None:
+    def __init__(self, *answers: ConsentAnswer | Exception) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[SinkTarget, int | None, str | None]] = []
 
     async def validate(self, target: SinkTarget, rate: int | None, callback: str | None) -> ConsentAnswer:
         self.asked.append((target, rate, callback))
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def test_a_sink_is_asked_first(sqlite_url: str) -> None:
@@ -297,6 +318,80 @@ def test_without_consent(sqlite_url: str) -> None:
             await until(lambda: len(rig.receiver.arrived["s"]) == 1)
 
     run(deliver)
+    rig.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(NO_ANSWER, "no connection"), (OSError("pass-marker"), "the sink was not asked: OSError")],
+)
+def test_a_sink_that_does_not_answer_is_asked_again(
+    sqlite_url: str, answer: ConsentAnswer | Exception, reason: str
+) -> None:
+    # SUB-711, 712: soon, with growing delays; the owner sees why there is no consent
+    handshakes = Handshakes(*[answer] * 11, ConsentAnswer(True))
+    rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
+    times: list[float] = []
+
+    async def deliver() -> None:
+        rig.subscribe()
+        rig.groups("a")
+        async with rig.delivering():
+            for count in range(1, 12):
+                await advance_until(rig.clock, partial(lambda count: len(handshakes.asked) >= count, count))
+                times.append(rig.clock.now)
+            await until(lambda: rig.status()["state"] == "pendingvalidation")
+            assert rig.status()["validation"] == {"state": "unvalidated", "reason": reason}
+            await advance_until(rig.clock, lambda: rig.receiver.arrived["s"])
+            await until(lambda: rig.status()["validation"] == {"state": "validated"})
+
+    run(deliver)
+    delays = [round(later - earlier) for earlier, later in itertools.pairwise(times)]
+    assert delays == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    rig.close()
+
+
+def test_a_paused_subscription_does_not_ask_again(sqlite_url: str) -> None:
+    # SUB-712: until it is resumed
+    handshakes = Handshakes(NO_ANSWER)
+    rig = Rig(sqlite_url, validator=handshakes, policy="required", origin="o")
+
+    async def deliver() -> None:
+        rig.subscribe()
+        rig.act("pause")
+        async with rig.delivering():
+            await until(lambda: handshakes.asked)
+            await until(lambda: "reason" in rig.status()["validation"])
+            rig.clock.move(3600)
+            await asyncio.sleep(0.2)
+            assert len(handshakes.asked) == 1
+            rig.act("resume")
+            await until(lambda: len(handshakes.asked) == 2)
+
+    run(deliver)
+    rig.close()
+
+
+def test_days_without_an_answer_withdraw_a_consent(sqlite_url: str) -> None:
+    # SUB-712, 7.1: a day counts as one refusal, however often the sink was asked in it
+    rig = Rig(sqlite_url, validator=Handshakes(ConsentAnswer(True), NO_ANSWER), policy="required", origin="o")
+    states: list[str] = []
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            await until(lambda: rig.status()["validation"]["state"] == "validated")
+            for _ in range(5):
+                states.append(rig.status()["validation"]["state"])
+                rig.clock.move(86400)
+                for _ in range(5):
+                    await asyncio.sleep(0.1)
+                    rig.clock.move(1)
+                await asyncio.sleep(0.3)
+            states.append(rig.status()["validation"]["state"])
+
+    run(deliver)
+    assert states == ["validated"] * 4 + ["unvalidated"] * 2
     rig.close()
 
 

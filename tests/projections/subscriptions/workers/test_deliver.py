@@ -611,6 +611,40 @@ def test_three_days_without_success_suspend(rig: Rig) -> None:
     assert 72 * 3600 <= rig.clock.now - began < 80 * 3600
 
 
+def test_three_days_in_which_nothing_is_sent_suspend_nothing(rig: Rig) -> None:
+    # SUB-822: they are no days of failures
+    outcomes = [REJECTED, RETRY]
+    rig.receiver.answer = lambda id, events: outcomes.pop(0) if outcomes else DELIVERED
+
+    async def deliver() -> None:
+        rig.subscribe()
+        async with rig.delivering():
+            rig.groups("a")
+            await until(rig.deadletters)
+            rig.clock.move(4 * 86400)
+            rig.groups("b")
+            await advance_until(rig.clock, rig.receiver.subjects)
+
+    run(deliver)
+    assert rig.receiver.subjects() == ["/dirs/b"]
+
+
+def test_events_that_are_given_up_for_three_days_suspend(rig: Rig) -> None:
+    # SUB-822: also if each of them fails for a short time only
+    rig.receiver.answer = lambda id, events: RETRY
+    began = rig.clock.now
+
+    async def deliver() -> None:
+        rig.subscribe(ordering="source", retry={"maxattempts": 3, "initialdelay": 3600, "maxdelay": 3600})
+        rig.groups(*(f"g{number}" for number in range(50)))
+        async with rig.delivering():
+            await advance_until(rig.clock, lambda: rig.status()["state"] == "suspended")
+
+    run(deliver)
+    assert 72 * 3600 <= rig.clock.now - began < 80 * 3600
+    assert len(rig.deadletters()) < 50
+
+
 def test_a_dead_letter_that_was_not_written_comes_first_again(both: Rig) -> None:
     # SUB-811, 801: events after one that was given up wait until that is stored, even across a crash
     both.receiver.answer = failing("/dirs/a", REJECTED, DELIVERED)
