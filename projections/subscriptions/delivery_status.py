@@ -87,7 +87,7 @@ class StoredDeliveries:
     def status(self, subscription: Subscription) -> Members:
         """The delivery status of a subscription (8.5)."""
         with self._reading() as db:
-            saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
+            saved = delivery_queries.load_progress(db, subscription.id)
             dead_letter_count = db.one(_COUNT_DEAD_LETTERS, (subscription.id,))[0]
             head = Log(db).head().last
         saved = saved or SavedDelivery(0, 0, subscription.first_position - 1, DeliveryRecord(), {})
@@ -98,7 +98,7 @@ class StoredDeliveries:
     def is_replaying(self, subscription: Subscription) -> bool:
         """Whether a replay is running, or was requested and has not started yet (SUB-834)."""
         with self._reading() as db:
-            saved = delivery_queries.load_deliveries(db, [subscription.id]).get(subscription.id)
+            saved = delivery_queries.load_progress(db, subscription.id)
         if _requested_replay(subscription, saved) is not None:
             return True
         return saved is not None and saved.record.replay is not None

@@ -55,7 +55,7 @@ def _apply_update(state: DeliveryState, subscription: Subscription) -> Effect:
     state.plan = DeliveryPlan.from_subscription(subscription, state.families)
     if record.since != subscription.since:
         record.since = subscription.since
-        state.queues[LIVE] = DeliveryQueue(subscription.first_position - 1)
+        state.replace_queue(LIVE, DeliveryQueue(subscription.first_position - 1))
     if record.sink != state.plan.sink_hash:
         record.sink, record.consent, record.rate, record.checked, record.refusals = state.plan.sink_hash, "", 0, 0.0, 0
         record.bucket, record.reason = None, ""
@@ -109,7 +109,7 @@ def _replay(state: DeliveryState, action: Mapping[str, Any]) -> None:
     first_position = int(action["from"])
     requested_end = action.get("to")
     end = state.position if requested_end is None else int(requested_end)
-    state.queues[REPLAY] = DeliveryQueue(first_position - 1, end=end)
+    state.replace_queue(REPLAY, DeliveryQueue(first_position - 1, end=end))
     state.record.replay = {"from": first_position, "to": end, "parallel": bool(action.get("parallel"))}
 
 

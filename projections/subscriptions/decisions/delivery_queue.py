@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -101,6 +101,9 @@ class DeliveryQueue:
         self._read_sequence = max(last_sequence(cursor), reach)
         self._tail: LogTail | None = None
         self._entries: OrderedDict[int, QueuedEvent] = OrderedDict()
+        self._beyond_reach: deque[int] = deque()  # sequences of events that do not have to be stored yet
+        self._changed: dict[int, None] = {}
+        self._attempted_count = 0  # number of events with attempts that counted
         self._queues: dict[OrderingKey, _KeyQueue] = {}
         # A key that has events is in one of these three heaps, unless one of its events is handed out.
         self._new_heap: list[tuple[int, OrderingKey]] = []
@@ -128,16 +131,21 @@ class DeliveryQueue:
         return (self.read_up_to + 1 if first is None else first) // MAX_MESSAGES_PER_POSITION - 1
 
     @property
-    def retrying(self) -> int:
-        """Number of keys that wait for another attempt."""
-        return len(self._retrying_keys)
+    def is_retrying(self) -> bool:
+        """Whether an event waits for another attempt, or has one now."""
+        return bool(self._retrying_keys or self._attempted_count)
 
-    def pending(self) -> Iterator[PendingEvent]:
-        """The events that have to be stored."""
-        for entry in self._entries.values():
-            if entry.sequence > self.reach:
-                return
-            yield PendingEvent(entry.sequence, entry.key, entry.attempts, entry.first_attempt, entry.next_attempt)
+    def take_changed(self) -> Collection[int]:
+        """The sequences for which `stored_form` may have changed since the last call."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def stored_form(self, sequence: int) -> PendingEvent | None:
+        """An event as it has to be stored; None if it does not have to be."""
+        entry = self._entries.get(sequence)
+        if entry is None or sequence > self.reach:
+            return None
+        return PendingEvent(sequence, entry.key, entry.attempts, entry.first_attempt, entry.next_attempt)
 
     @property
     def unsent(self) -> int:
@@ -192,8 +200,16 @@ class DeliveryQueue:
         self._read_sequence, self._tail = self.read_up_to, None
 
     def add(self, entry: QueuedEvent) -> None:
-        """Adds a stored event, or one that is later than all events in the queue."""
+        """Adds an event that is not stored and is later than all events in the queue, or a dead letter."""
+        self._append(entry)
+        if entry.sequence <= self.reach:
+            self._changed[entry.sequence] = None
+
+    def _append(self, entry: QueuedEvent) -> None:
         self._entries[entry.sequence] = entry
+        self._attempted_count += entry.attempts > 0
+        if entry.sequence > self.reach:
+            self._beyond_reach.append(entry.sequence)
         queue = self._queues.setdefault(entry.key, _KeyQueue())
         queue.entries.append(entry)
         if entry.key in self._retrying_keys:
@@ -204,7 +220,7 @@ class DeliveryQueue:
     def restore(self, pending: Collection[PendingEvent]) -> None:
         """Adds stored events."""
         for event in sorted(pending):
-            self.add(
+            self._append(
                 QueuedEvent(event.sequence, event.key, None, 0, event.attempts, event.first_attempt, event.next_attempt)
             )
 
@@ -212,13 +228,14 @@ class DeliveryQueue:
         """Drops the events that were read and never handed out, so that they are read and matched again (SUB-804)."""
         start = last_sequence(self.cursor)
         while self._entries and next(reversed(self._entries)) > self.reach:
-            _, entry = self._entries.popitem()
+            entry = self._remove(next(reversed(self._entries)))
             queue = self._queues[entry.key]
             queue.entries.pop()  # the last event of all is also the last one of its key
             if entry.key in self._retrying_keys:
                 self._waiting_count -= 1
             if not queue.entries:
                 del self._queues[entry.key]
+        self._beyond_reach.clear()
         self._read_sequence, self._tail = min(self.read_up_to, max(self.reach, start)), None
         self._new_heap = [item for item in self._new_heap if item[1] in self._queues]
         heapify(self._new_heap)
@@ -237,7 +254,9 @@ class DeliveryQueue:
     def end_waits(self) -> None:
         """Makes all events that wait for another attempt ready."""
         for entry in self._entries.values():
-            entry.next_attempt = 0.0
+            if entry.next_attempt:
+                entry.next_attempt = 0.0
+                self._changed[entry.sequence] = None
         self.release_due(math.inf)
 
     @property
@@ -267,15 +286,29 @@ class DeliveryQueue:
             heappush(heap, item)
         if entries:
             self.reach = max(self.reach, entries[-1].sequence)
+        while self._beyond_reach and self._beyond_reach[0] <= self.reach:
+            self._changed[self._beyond_reach.popleft()] = None
         return entries
 
     def unread_events(self, key: OrderingKey) -> list[QueuedEvent]:
         """The next few events of a key that have to be read from the log again."""
         return [entry for entry in islice(self._queues[key].entries, READ_AHEAD_EVENTS) if entry.event is None]
 
+    def begin_attempt(self, entry: QueuedEvent, now: float) -> None:
+        """Records the time of the first attempt of an event that was handed out."""
+        if entry.first_attempt is None:
+            entry.first_attempt = now
+            self._changed[entry.sequence] = None
+
+    def count_attempt(self, entry: QueuedEvent) -> None:
+        """Counts an attempt of an event that was handed out."""
+        self._attempted_count += entry.attempts == 0
+        entry.attempts += 1
+        self._changed[entry.sequence] = None
+
     def complete(self, entry: QueuedEvent) -> None:
         """Removes an event that was delivered or never will be."""
-        del self._entries[entry.sequence]
+        self._remove(entry.sequence)
         self._queues[entry.key].entries.remove(entry)  # it is one of the first
         self._free(entry.key)
 
@@ -287,7 +320,8 @@ class DeliveryQueue:
         if entry.key in self._retrying_keys:
             self._retrying_keys.discard(entry.key)
             self._waiting_count -= 1
-        del self._entries[sequence], self._queues[entry.key]
+        self._remove(sequence)
+        del self._queues[entry.key]
         # Heaps of a dead-letter queue are short, and the key is in only one of them.
         self._new_heap = sorted(item for item in self._new_heap if item[1] != entry.key)
         self._retry_heap = sorted(item for item in self._retry_heap if item[1] != entry.key)
@@ -296,12 +330,19 @@ class DeliveryQueue:
     def schedule_retry(self, entry: QueuedEvent, retry_at: float) -> None:
         """Schedules another attempt of an event, not before a time."""
         entry.next_attempt = retry_at
+        self._changed[entry.sequence] = None
         entry.event = None
         self._free(entry.key)
 
     def put_back(self, entry: QueuedEvent) -> None:
         """Returns an event to the queue because it was not attempted, or should be as soon as possible."""
         self._free(entry.key)
+
+    def _remove(self, sequence: int) -> QueuedEvent:
+        entry = self._entries.pop(sequence)
+        self._attempted_count -= entry.attempts > 0
+        self._changed[sequence] = None
+        return entry
 
     def _free(self, key: OrderingKey) -> None:
         queue = self._queues[key]

@@ -18,9 +18,10 @@ from annals.projections.subscriptions.decisions.delivery_queue import (
     REPLAY,
     DeliveryQueue,
 )
+from annals.projections.subscriptions.decisions.pending_changes import PendingChanges
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.ports import ValidationPolicy
-from annals.projections.subscriptions.state.delivery_queries import PendingEvents, StateUpdate
+from annals.projections.subscriptions.state.delivery_queries import StateUpdate
 from annals.projections.subscriptions.state.delivery_record import DeadLetter, DeliveryRecord, SavedDelivery
 
 
@@ -54,10 +55,11 @@ class DeliveryState:
         self.callbacks: list[tuple[str, float]] = []
         self._policy = policy
         pending = saved.pending if saved else {}
-        self._stored_events: PendingEvents = {
-            (number, each.sequence): each for number in pending for each in pending[number]
-        }
+        self._pending_changes = PendingChanges(
+            (number, each.sequence) for number in pending for each in pending[number]
+        )
         self._unwritten_keys: dict[str, None] = {}
+        self._batch_limit: int | None = None  # None for that of the settings
         if saved:
             self._restore(saved)
         self.queues.setdefault(LIVE, DeliveryQueue(subscription.first_position - 1))
@@ -69,6 +71,8 @@ class DeliveryState:
         for number, pending in saved.pending.items():
             if number in self.queues:
                 self.queues[number].restore(pending)
+            else:
+                self._pending_changes.mark_queue(number)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -78,9 +82,15 @@ class DeliveryState:
         queue.offer(event, self.plan.ordering_key(event), self.plan.position)
         return queue.has_room()
 
+    def replace_queue(self, number: int, queue: DeliveryQueue) -> None:
+        """Begins a range of the log in the place of another one."""
+        self.queues[number] = queue
+        self._pending_changes.mark_queue(number)
+
     def end_replay(self) -> None:
         """Removes the queue of a finished replay."""
         del self.queues[REPLAY]
+        self._pending_changes.mark_queue(REPLAY)
         self.record.replay = None
 
     # --- permission to attempt ---------------------------------------------------------------------------------------
@@ -98,6 +108,15 @@ class DeliveryState:
     def is_parallel(self) -> bool:
         """Whether new events are delivered now, instead of after a replay."""
         return self.record.replay is None or self.record.replay["parallel"]
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of events of the next request."""
+        return self.plan.batch_size if self._batch_limit is None else min(self._batch_limit, self.plan.batch_size)
+
+    def limit_batches(self, size: int) -> None:
+        """Limits the number of events of the next request. From the size in the settings on, it limits nothing."""
+        self._batch_limit = size if size < self.plan.batch_size else None
 
     @property
     def blocked_keys(self) -> Set[str]:
@@ -148,10 +167,6 @@ class DeliveryState:
     def state_update(self, now: float) -> StateUpdate:
         """The changes to write to the tables."""
         self._summarize(now)
-        pending = {(number, each.sequence): each for number, queue in self.queues.items() for each in queue.pending()}
-        # An event with a running attempt counts as a retry until the outcome is known.
-        has_waiting_keys = any(queue.retrying for queue in self.queues.values())
-        self.record.retrying = has_waiting_keys or any(each.attempts for each in pending.values())
         attempts, hours = self.attempts.unwritten()
         return StateUpdate(
             id=self.id,
@@ -159,8 +174,7 @@ class DeliveryState:
             position=self.position,
             cursor=self.cursor,
             record_json=self.record.to_json(),
-            pending=pending,
-            saved=self._stored_events,
+            pending=self._pending_changes.collect(self.queues),
             dead_letters=tuple(self.dead_letters),
             callbacks=tuple(self.callbacks),
             keys=tuple(self._unwritten_keys),
@@ -170,7 +184,7 @@ class DeliveryState:
 
     def mark_written(self, update: StateUpdate) -> bool:
         """Records that an update is in the tables. Returns whether this unblocked keys."""
-        self._stored_events = update.pending
+        self._pending_changes.mark_written(update.pending)
         self.attempts.mark_written(update.attempts, [HourCounts(*hour) for hour in update.hours])
         del self.dead_letters[: len(update.dead_letters)]
         del self.callbacks[: len(update.callbacks)]
@@ -183,6 +197,7 @@ class DeliveryState:
         record = self.record
         record.reach = self.queues[LIVE].reach
         record.pending = self.pending
+        record.retrying = any(queue.is_retrying for queue in self.queues.values())
         record.waiting = self.is_awaiting_consent
         next_retries = [next_retry for queue in self.queues.values() if (next_retry := queue.next_retry) is not None]
         record.nextattempt = max(min(next_retries, default=0.0), record.hold if record.hold > now else 0.0)

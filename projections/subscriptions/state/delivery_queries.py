@@ -28,6 +28,7 @@ _SELECT_STATES: Final = "SELECT subscription, revision, position, cursor, facts 
 _SELECT_PENDING: Final = (
     "SELECT subscription, queue, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
 )
+_SELECT_LAST_PENDING: Final = "SELECT max(sequence) FROM delivery_pending WHERE subscription = ? AND queue = ?"
 _HELD_SUBSCRIPTIONS: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
 _DELETED_SUBSCRIPTIONS: Final = (
     "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
@@ -40,16 +41,17 @@ _SUBSCRIPTION_TABLES: Final = tuple(
 
 ColumnTypes = tuple[tuple[type, ...], ...]
 Rows = Sequence[Values]
-#: Pending events by queue number and sequence.
-PendingEvents = dict[tuple[int, int], PendingEvent]
+#: The queue number and sequence of a pending event.
+PendingKey = tuple[int, int]
+#: Changed pending events; None for one that is not pending any more.
+PendingEvents = Mapping[PendingKey, PendingEvent | None]
 
 
 @dataclass(slots=True)
 class StateUpdate:
     """The changes to write about one subscription.
 
-    pending: all pending events.
-    saved: the pending events that the table holds.
+    pending: pending events that changed.
     dead_letters: dead letters to store; a bare sequence is one to delete.
     callbacks: hashes of secrets and their expiry times.
     keys: ordering keys that stay blocked until this is written.
@@ -62,7 +64,6 @@ class StateUpdate:
     cursor: int
     record_json: str
     pending: PendingEvents
-    saved: PendingEvents
     dead_letters: Sequence[DeadLetter | int] = ()
     callbacks: Sequence[tuple[str, float]] = field(default=())
     keys: Sequence[str] = ()
@@ -74,12 +75,12 @@ class StateUpdate:
         return [(self.id, self.revision, self.position, self.cursor, self.record_json)]
 
     def pending_rows(self) -> Rows:
-        """The pending events that the table lacks or has otherwise."""
-        return [(self.id, key[0], *event) for key, event in self.pending.items() if self.saved.get(key) != event]
+        """The changed events that are pending."""
+        return [(self.id, key[0], *event) for key, event in self.pending.items() if event is not None]
 
     def settled_keys(self) -> Rows:
         """The keys of events in the table that are not pending any more."""
-        return [(self.id, *key) for key in self.saved.keys() - self.pending.keys()]
+        return [(self.id, *key) for key, event in self.pending.items() if event is None]
 
     def dead_letter_rows(self) -> Rows:
         """The dead letters to store."""
@@ -143,37 +144,64 @@ def _saved_delivery(row: Sequence[Any]) -> SavedDelivery | None:
 
 def load_deliveries(db: Database, ids: Collection[str]) -> dict[str, SavedDelivery]:
     """The stored deliveries by subscription id. Leaves out those that cannot be read or belong to another log."""
+    deliveries = _load_states(db, ids)
     id_condition, id_parameter = db.in_list("subscription"), db.list_parameter(ids)
-    deliveries: dict[str, SavedDelivery] = {}
-    for id, *row in db.all(_SELECT_STATES.format(id_condition), (id_parameter,)):
-        if (saved := _saved_delivery(row)) is not None:
-            deliveries[id] = saved
-        else:
-            report_once(f"the state of the subscription {id} cannot be read; its deliveries begin again")
     for id, queue_number, *row in db.all(_SELECT_PENDING.format(id_condition), (id_parameter,)):
         if id in deliveries and has_column_types(row, _PENDING_TYPES) and queue_number in QUEUE_NUMBERS:
             deliveries[id].pending.setdefault(queue_number, []).append(PendingEvent(*row))
         elif id in deliveries:
-            report_once(f"the pending deliveries of the subscription {id} cannot be read; its deliveries begin again")
+            _report_pending(id)
             del deliveries[id]
-    return _is_of_log(
-        deliveries, Log(db).head().last
-    )  # the log is read last, because a state is never ahead of its log
+    head = Log(db).head().last  # the log is read last, because a state is never ahead of its log
+    sequences = {
+        id: [event.sequence for pending_events in saved.pending.values() for event in pending_events]
+        for id, saved in deliveries.items()
+    }
+    return {id: saved for id, saved in deliveries.items() if _is_of_log(id, saved, sequences[id], head)}
 
 
-def _is_of_log(deliveries: Mapping[str, SavedDelivery], head: int) -> dict[str, SavedDelivery]:
-    """The states that do not go beyond the log's end. A state of another log would skip events up to its position."""
-    valid_deliveries = {id: saved for id, saved in deliveries.items() if _last_position(saved) <= head}
-    for id in deliveries.keys() - valid_deliveries.keys():
-        reason = f"is at position {_last_position(deliveries[id])}, beyond the end of the log"
-        report_once(f"the state of the subscription {id} {reason}; its deliveries begin again")
-    return valid_deliveries
+def load_progress(db: Database, id: str) -> SavedDelivery | None:
+    """The stored delivery of a subscription, without its pending events. None if `load_deliveries` leaves it out.
+
+    It looks at the last pending events only, so damage to others goes unnoticed.
+    """
+    if (saved := _load_states(db, [id]).get(id)) is None:
+        return None
+    rows = [db.one(_SELECT_LAST_PENDING, (id, number)) for number in QUEUE_NUMBERS]
+    sequences = [sequence for [sequence] in rows if sequence is not None]
+    if not all(has_column_types([sequence], ((int,),)) for sequence in sequences):
+        _report_pending(id)
+        return None
+    return saved if _is_of_log(id, saved, sequences, Log(db).head().last) else None
 
 
-def _last_position(saved: SavedDelivery) -> int:
+def _load_states(db: Database, ids: Collection[str]) -> dict[str, SavedDelivery]:
+    """The rows of the state table that can be read, without pending events."""
+    deliveries: dict[str, SavedDelivery] = {}
+    for id, *row in db.all(_SELECT_STATES.format(db.in_list("subscription")), (db.list_parameter(ids),)):
+        if (saved := _saved_delivery(row)) is not None:
+            deliveries[id] = saved
+        else:
+            report_once(f"the state of the subscription {id} cannot be read; its deliveries begin again")
+    return deliveries
+
+
+def _report_pending(id: str) -> None:
+    report_once(f"the pending deliveries of the subscription {id} cannot be read; its deliveries begin again")
+
+
+def _is_of_log(id: str, saved: SavedDelivery, pending_sequences: Iterable[int], head: int) -> bool:
+    """Whether a state does not go beyond the log's end. One of another log would skip events up to its position."""
+    if (last := _last_position(saved, pending_sequences)) <= head:
+        return True
+    reason = f"is at position {last}, beyond the end of the log"
+    report_once(f"the state of the subscription {id} {reason}; its deliveries begin again")
+    return False
+
+
+def _last_position(saved: SavedDelivery, pending_sequences: Iterable[int]) -> int:
     """The highest position that a state mentions."""
     replay = saved.record.replay or {}
-    pending_sequences = (event.sequence for pending_events in saved.pending.values() for event in pending_events)
     sequences = (saved.record.reach, replay.get("reach", 0), *pending_sequences)
     positions: tuple[int, ...] = (saved.cursor, replay.get("cursor", 0), replay.get("to", 0))
     return max(*positions, *map(position_of, sequences))

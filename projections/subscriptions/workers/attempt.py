@@ -1,4 +1,8 @@
-"""One attempt: sends events of one DeliveryQueue in one request and applies the outcome to each of them."""
+"""One attempt: sends events of one DeliveryQueue in one request and applies the outcome to each of them.
+
+A rejected batch is halved, and a renewed token is used at once. The scheduler has to allow each of these requests; the
+one that the attempt begins with was allowed when its events were taken.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.state.delivery_record import DeadLetter
 from annals.projections.subscriptions.workers.dead_letter_sink import send_dead_letter
 from annals.projections.subscriptions.workers.deliverer_context import DelivererContext
+from annals.projections.subscriptions.workers.request_scheduler import RequestScheduler
 from annals.projections.subscriptions.workers.sink_manager import SinkManager
 
 #: Largest size of a batch's events in bytes (SUB-706).
@@ -36,6 +41,7 @@ class Attempt:
         context: DelivererContext[Any],
         state: DeliveryState,
         sink_manager: SinkManager,
+        scheduler: RequestScheduler,
         may_start: Callable[[], bool],
         number: int,
         queue: DeliveryQueue,
@@ -44,6 +50,7 @@ class Attempt:
         self._context = context
         self._state = state
         self._sink_manager = sink_manager
+        self._scheduler = scheduler
         self._may_start = may_start
         self._number = number
         self._queue = queue
@@ -59,7 +66,10 @@ class Attempt:
         Raises: what reading the log may.
         """
         try:
-            await self._try_entries(await self._prepare())
+            size = self._state.batch_size
+            entries = await self._prepare()
+            if entries and await self._try_entries(entries):
+                self._state.limit_batches(2 * size)  # no request had to wait, so the next may be larger again
         finally:
             for entry in list(self._remaining.values()):
                 self._finish(entry)
@@ -112,19 +122,28 @@ class Attempt:
 
     # --- the request -------------------------------------------------------------------------------------------------
 
-    async def _try_entries(self, entries: Sequence[QueuedEvent]) -> None:
-        outcome = await self._send_with_renewal(entries) if entries else None
+    async def _try_entries(self, entries: Sequence[QueuedEvent]) -> bool:
+        """Sends events in one request, and in halves if the sink rejects several. Returns whether each was sent."""
+        outcome = await self._send_with_renewal(entries)
         if outcome is None:
-            return
+            return False
         if outcome.result is not DeliveryResult.REJECTED or len(entries) == 1:
             await self._apply_outcome(entries, outcome)
-            return
+            return True
         self._record_attempts(entries, outcome)
         half = len(entries) // 2
-        await self._try_entries(entries[:half])
+        # If the halves have to wait, they are not sent together again.
+        self._state.limit_batches(half)
+        if not self._take_request() or not await self._try_entries(entries[:half]):
+            return False
         # Events whose key now waits for a retry are left for later.
         retrying_keys = {entry.key for entry in entries[:half] if entry.sequence in self._queue}
-        await self._try_entries([entry for entry in entries[half:] if entry.key not in retrying_keys])
+        rest = [entry for entry in entries[half:] if entry.key not in retrying_keys]
+        return not rest or (self._take_request() and await self._try_entries(rest))
+
+    def _take_request(self) -> bool:
+        """Whether another request may be sent now, which is then counted (SUB-713)."""
+        return self._scheduler.take_request(self._context.ports.clock.now(), self._sink_manager.retry_at)
 
     async def _send_with_renewal(self, entries: Sequence[QueuedEvent]) -> Outcome | None:
         """The outcome of a request; None if it may not be sent or does not count."""
@@ -134,6 +153,7 @@ class Attempt:
             outcome is not None
             and outcome.result is DeliveryResult.UNAUTHORIZED
             and await self._sink_manager.renew_token(self._token)
+            and self._take_request()
         ):
             self._record_attempts(entries, outcome)
             outcome = await self._send_once(entries)
@@ -160,7 +180,7 @@ class Attempt:
         events = [entry.event.cloudevent() for entry in entries if entry.event]
         now = self._state.record.lastattempt = self._context.ports.clock.now()
         for entry in entries:
-            entry.first_attempt = entry.first_attempt or now
+            self._queue.begin_attempt(entry, now)
         try:
             async with asyncio.timeout(timeout + _GRACE_SECONDS):
                 outcome = await sink.send(events)
@@ -192,7 +212,8 @@ class Attempt:
             random_fraction = self._context.ports.clock.random_fraction()
             first_attempt = entry.first_attempt or now
             decision = decide_retry(outcome, entry.attempts + 1, first_attempt, plan.retry_policy, now, random_fraction)
-            entry.attempts += decision.counts_as_attempt
+            if decision.counts_as_attempt:
+                self._queue.count_attempt(entry)
             next_attempt = decision.time if decision.next_step is NextStep.RETRY else None
             self._record_attempts([entry], outcome, next_attempt)
             await self._apply_decision(entry, decision, outcome, now)

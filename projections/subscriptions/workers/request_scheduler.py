@@ -41,6 +41,13 @@ class RequestScheduler:
         wait = bucket.seconds_until_token(now) if bucket else 0.0
         return now + max(wait, 0.001) if wait > 0 else None
 
+    def take_request(self, now: float, sink_retry_at: float) -> bool:
+        """Whether a request may be sent now, as `blocked_until` says. If so, counts it."""
+        if self.blocked_until(now, sink_retry_at) is not None:
+            return False
+        self.count_request(now)
+        return True
+
     def count_request(self, now: float) -> None:
         """Takes a token for a request."""
         if bucket := self._bucket(now):
@@ -53,7 +60,7 @@ class RequestScheduler:
     def is_batch_ready(self, queue: DeliveryQueue, now: float) -> bool:
         """Whether a batch is full, or has waited for its maximum time."""
         plan = self._state.plan
-        if not plan.batch_wait or queue.unsent >= plan.batch_size:
+        if not plan.batch_wait or queue.unsent >= self._state.batch_size:
             self._batch_since = None
             return True
         if self._batch_since is None:

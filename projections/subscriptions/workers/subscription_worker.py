@@ -141,7 +141,9 @@ class SubscriptionWorker:
         self.start_attempts()
 
     def _attempt(self, number: int, queue: DeliveryQueue, entries: list[QueuedEvent]) -> Attempt:
-        return Attempt(self._context, self.state, self._sink_manager, self.may_start, number, queue, entries)
+        return Attempt(
+            self._context, self.state, self._sink_manager, self._scheduler, self.may_start, number, queue, entries
+        )
 
     def _take_next(self) -> tuple[int, DeliveryQueue, list[QueuedEvent]] | None:
         """The next events to attempt. If there are none yet, sets the timer."""
@@ -156,11 +158,11 @@ class SubscriptionWorker:
             queue = state.queues.get(number)
             if queue is None or (number == LIVE and not state.is_parallel):
                 continue
-            next_retry, batch_size = queue.release_due(now), state.plan.batch_size
+            next_retry = queue.release_due(now)
             if (
                 queue.is_ready
                 and self._scheduler.is_batch_ready(queue, now)
-                and (entries := queue.take_events(batch_size, state.blocked_keys))
+                and (entries := queue.take_events(state.batch_size, state.blocked_keys))
             ):
                 state.busy_keys |= dict.fromkeys(entry.key for entry in entries)
                 self._scheduler.count_request(now)

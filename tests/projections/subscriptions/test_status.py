@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from annals.projections.entities.rebuild import rebuild
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome
 from annals.projections.subscriptions.delivery_status import StoredDeliveries
 from annals.projections.subscriptions.service import DeliveryService
+from annals.projections.subscriptions.state import delivery_queries
 from tests.support.delivery_rig import FAMILIES, Rig, until
 
 
@@ -49,6 +51,32 @@ def test_a_subscription_without_deliveries(store_url: str) -> None:
     rig.subscribe()
     status = rig.status()
     assert (status["state"], status["position"], status["headposition"], status["lag"]) == ("active", 3, 3, 0)
+    rig.close()
+
+
+def test_a_status_reads_no_pending_events(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # 8.5: a page of subscriptions costs the same, however many events wait
+    rig = Rig(store_url)
+    rig.receiver.answer = lambda id, events: Outcome(DeliveryResult.RETRY, "503")
+
+    async def deliver() -> None:
+        rig.subscribe()
+        rig.groups("a", "b", "c")
+        async with rig.delivering():
+            await until(lambda: len(rig.receiver.attempts["s"]) == 3)
+
+    asyncio.run(deliver())
+    checked: list[Any] = []
+    check = delivery_queries.has_column_types
+
+    def note(row: Sequence[Any], column_types: delivery_queries.ColumnTypes) -> bool:
+        checked.append(row)
+        return check(row, column_types)
+
+    monkeypatch.setattr(delivery_queries, "has_column_types", note)
+    assert (rig.status()["state"], rig.status()["pending"]) == ("retrying", 3)
+    assert not rig.deliveries.is_replaying(rig.subscription())
+    assert len(checked) == 3 * 2  # for each of these the row of the subscription, and its last pending event
     rig.close()
 
 

@@ -9,8 +9,15 @@ import pytest
 
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.subscriptions.contract import DeliveryResult, Outcome
+from annals.projections.subscriptions.decisions import delivery_queue
 from annals.projections.subscriptions.decisions.control_actions import Effect, apply_change
-from annals.projections.subscriptions.decisions.delivery_queue import DEAD_LETTERS, LIVE, REPLAY
+from annals.projections.subscriptions.decisions.delivery_queue import (
+    DEAD_LETTERS,
+    LIVE,
+    REPLAY,
+    PendingEvent,
+    QueuedEvent,
+)
 from annals.projections.subscriptions.decisions.delivery_state import DeliveryState
 from annals.projections.subscriptions.decisions.sink_status import (
     MAX_DEAD_LETTERS,
@@ -23,8 +30,9 @@ from annals.projections.subscriptions.decisions.sink_status import (
 from annals.projections.subscriptions.decisions.sink_status import note_outcome as note
 from annals.projections.subscriptions.ports import ValidationPolicy
 from annals.projections.subscriptions.sequence import sequence_of, sequence_text
-from annals.projections.subscriptions.state.delivery_record import DeliveryRecord
+from annals.projections.subscriptions.state.delivery_record import DeliveryRecord, SavedDelivery
 from annals.projections.subscriptions.state.subscription_changes import SubscriptionChange
+from tests.projections.subscriptions.decisions.log_messages import message
 
 NOW = 1_800_000_000.0
 UNTIL = datetime.fromtimestamp(NOW + 60, UTC)
@@ -128,6 +136,90 @@ def test_a_change_is_applied_once() -> None:
     assert found.stop_reason == ""
     assert apply_change(found, SubscriptionChange("s", 2, 5, subscription(is_paused=True))) == Effect.NONE
     assert (found.stop_reason, found.position) == ("paused", 5)
+
+
+def waiting(count: int) -> tuple[DeliveryState, list[QueuedEvent]]:
+    """A state whose events, the first of the log, all wait for a retry. It was written."""
+    found = state()
+    live = found.queues[LIVE]
+    for position in range(1, count + 1):
+        live.offer(message(position), f"k{position}", 1)
+    events = live.take_events(count)
+    for event in events:
+        live.begin_attempt(event, NOW)
+        live.count_attempt(event)
+        live.schedule_retry(event, NOW + 60)
+    update = found.state_update(NOW)
+    assert len(update.pending_rows()) == count and found.record.retrying
+    found.mark_written(update)
+    return found, events
+
+
+def test_a_write_looks_only_at_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # SUB-806: however many events wait
+    found, [first, second, *_] = waiting(500)
+    made: list[PendingEvent] = []
+
+    def make(*row: Any) -> PendingEvent:
+        made.append(PendingEvent(*row))
+        return made[-1]
+
+    monkeypatch.setattr(delivery_queue, "PendingEvent", make)
+    live = found.queues[LIVE]
+    live.release_due(NOW + 60)
+    assert live.take_events(2) == [first, second]
+    live.complete(first)
+    live.count_attempt(second)
+    live.schedule_retry(second, NOW + 90)
+    update = found.state_update(NOW)
+    assert [row[2:] for row in update.pending_rows()] == [(second.sequence, "k2", 2, NOW, NOW + 90)]
+    assert update.settled_keys() == [("s", LIVE, first.sequence)]
+    assert len(made) <= 2
+    found.mark_written(update)
+    assert not found.state_update(NOW).pending
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_what_changes_during_a_write_is_in_the_next(is_written: bool) -> None:
+    # SUB-801, 802: with what that write had, if it failed
+    found, [first, second, _] = waiting(3)
+    live = found.queues[LIVE]
+    live.release_due(NOW + 60)
+    live.take_events(2)
+    live.schedule_retry(first, NOW + 90)
+    update = found.state_update(NOW)
+    live.complete(second)
+    if is_written:
+        found.mark_written(update)
+    update = found.state_update(NOW)
+    assert [row[2] for row in update.pending_rows()] == ([] if is_written else [first.sequence])
+    assert update.settled_keys() == [("s", LIVE, second.sequence)]
+
+
+def test_a_write_that_failed_may_have_reached_the_table() -> None:
+    # SUB-802: so what it added is deleted once it is settled; what no write had needs no deletion
+    found = state()
+    live = found.queues[LIVE]
+    for position in (1, 2):
+        live.offer(message(position), f"k{position}", 1)
+    [first] = live.take_events(1)
+    assert len(found.state_update(NOW).pending_rows()) == 1
+    [second] = live.take_events(1)
+    live.complete(first)
+    live.complete(second)
+    assert found.state_update(NOW).settled_keys() == [("s", LIVE, first.sequence)]
+
+
+def test_a_replaced_queue_leaves_no_rows() -> None:
+    # SUB-802: neither one that begins elsewhere, nor a replay that ended
+    found, events = waiting(3)
+    apply_change(found, SubscriptionChange("s", 2, 9, subscription(since=9, epoch=2)))
+    update = found.state_update(NOW)
+    assert not update.pending_rows()
+    assert set(map(tuple, update.settled_keys())) == {("s", LIVE, event.sequence) for event in events}
+    saved = SavedDelivery(1, 1, 0, DeliveryRecord(), {REPLAY: [PendingEvent(700, "k", 1, NOW, NOW)]})
+    found = DeliveryState(subscription(), (), saved, "off")
+    assert found.state_update(NOW).settled_keys() == [("s", REPLAY, 700)]
 
 
 def test_an_update_resumes_and_reads_again() -> None:

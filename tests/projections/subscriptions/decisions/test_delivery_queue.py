@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,16 +11,12 @@ from annals.projections.subscriptions.decisions.delivery_queue import (
     MAX_RETRYING_KEYS,
     DeliveryQueue,
     LogTail,
+    PendingEvent,
     QueuedEvent,
 )
-from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import last_sequence, sequence_of
+from tests.projections.subscriptions.decisions.log_messages import message
 from tests.support.examples import examples
-
-
-def message(position: int) -> EventMessage:
-    whole: Any = None
-    return EventMessage(sequence_of(position, 0), "xregistry", whole, {}, "")
 
 
 def test_order_and_cursor() -> None:
@@ -88,7 +82,7 @@ def test_retries_go_on_where_new_events_wait() -> None:
     queue.put_back(put_off)
     assert queue.is_ready and queue.take_events(5) == [put_off]
     queue.release_due(10.0)
-    assert queue.retrying > MAX_RETRYING_KEYS and queue.take_events(5) == [taken[1]]
+    assert queue.is_retrying and queue.take_events(5) == [taken[1]]
     assert not queue.is_ready and queue.take_events(5) == []
 
 
@@ -161,7 +155,7 @@ def test_a_shared_place() -> None:
 
 
 ACTS = st.lists(
-    st.tuples(st.sampled_from(("offer", "take", "settle", "again", "back", "due", "crash")), st.integers(0, 4))
+    st.tuples(st.sampled_from(("offer", "take", "settle", "again", "back", "due", "end", "crash")), st.integers(0, 4))
 )
 
 
@@ -173,6 +167,7 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
     # out are the first open ones of their keys, and those of one key were handed out together.
     queue, position, now, busy, settled = DeliveryQueue(0), 0, 0.0, list[QueuedEvent](), list[int]()
     keys: dict[int, str] = {}
+    stored: dict[int, PendingEvent] = {}
     for act, number in acts:
         match act:
             case "offer":
@@ -189,7 +184,8 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
                     queue.complete(entry)
                     settled.append(entry.sequence)
                 elif act == "again":
-                    entry.first_attempt, entry.attempts = 1.0, entry.attempts + 1
+                    queue.begin_attempt(entry, 1.0)
+                    queue.count_attempt(entry)
                     queue.schedule_retry(entry, now + number + 1)
                 else:
                     queue.put_back(entry)
@@ -200,8 +196,13 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
             case "due":
                 now += number
                 queue.release_due(now)
+            case "end":
+                queue.end_waits()
             case "crash":
-                queue, busy = _restored(queue, position, keys), []
+                queue, busy = _restored(queue, stored, position, keys), []
+        _store(queue, stored)
+        assert {each: queue.stored_form(each) for each in keys} == {each: stored.get(each) for each in keys}
+        assert queue.is_retrying or not any(event.attempts for event in stored.values())
         assert all(sequence_of(below, 0) in settled for below in range(1, queue.cursor + 1))
         for key in {entry.key for entry in busy}:
             own = [entry.sequence for entry in busy if entry.key == key]
@@ -213,16 +214,26 @@ def test_what_is_stored_is_enough(acts: list[tuple[str, int]]) -> None:
         [entry] = queue.take_events(1)
         queue.complete(entry)
         settled.append(entry.sequence)
-    assert sorted(settled) == sorted(keys)
+    assert sorted(settled) == sorted(keys) and not queue.is_retrying
     for key in set(keys.values()):
         own = [each for each in settled if keys[each] == key]
         assert own == sorted(own)
 
 
-def _restored(queue: DeliveryQueue, position: int, keys: dict[int, str]) -> DeliveryQueue:
+def _store(queue: DeliveryQueue, stored: dict[int, PendingEvent]) -> None:
+    for sequence in queue.take_changed():
+        if (event := queue.stored_form(sequence)) is None:
+            stored.pop(sequence, None)
+        else:
+            stored[sequence] = event
+
+
+def _restored(
+    queue: DeliveryQueue, stored: dict[int, PendingEvent], position: int, keys: dict[int, str]
+) -> DeliveryQueue:
     """The queue in another process: the stored events, and those of the log after them."""
     fresh = DeliveryQueue(queue.cursor, queue.reach)
-    fresh.restore(list(queue.pending()))
+    fresh.restore(stored.values())
     for number in range(1, position + 1):
         if sequence_of(number, 0) > fresh.read_up_to:
             fresh.offer(message(number), keys[sequence_of(number, 0)], 1)

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -26,6 +27,7 @@ from annals.projections.subscriptions.state import delivery_queries, tables
 from tests.support.delivery_rig import Clock, Rig, advance_until, until
 
 UNAUTHORIZED = Outcome(DeliveryResult.UNAUTHORIZED, "401", "who is pass-marker")
+REJECTED = Outcome(DeliveryResult.REJECTED, "413", "too much")
 START = Clock().now
 
 
@@ -298,6 +300,73 @@ def test_a_sink_is_asked_first(sqlite_url: str) -> None:
     assert [rate for _, rate, _ in handshakes.asked] == [500]
     assert {target.origin for target in rig.receiver.targets} == {"registry.example"}
     assert rig.status()["validation"] == {"state": "validated", "allowedrate": 120}
+    rig.close()
+
+
+def record_times(rig: Rig, answer: Callable[[Sequence[CloudEvent]], Outcome]) -> list[float]:
+    """The times of requests that are answered so, which grow."""
+    times: list[float] = []
+
+    def note(id: str, events: Sequence[CloudEvent]) -> Outcome:
+        times.append(rig.clock.now)
+        return answer(events)
+
+    rig.receiver.answer = note
+    return times
+
+
+async def pass_minutes(rig: Rig, holds: Callable[[], Any]) -> None:
+    """Moves the clock to the next time within a minute that deliveries wait for, again and again until it holds."""
+    while not holds():
+        await until(lambda: holds() or (rig.clock.next is not None and rig.clock.next - rig.clock.now <= 60))
+        if not holds() and rig.clock.next is not None:
+            rig.clock.move(max(0.0, rig.clock.next - rig.clock.now))
+
+
+def test_halves_of_a_batch_keep_to_the_rate(sqlite_url: str) -> None:
+    # SUB-713: each is a request; while they wait, the batch is not sent as a whole again
+    rig = Rig(sqlite_url, validator=Handshakes(ConsentAnswer(True, 1)), policy="required", origin="o")
+    times = record_times(rig, lambda events: REJECTED if len(events) > 2 else DELIVERED)
+
+    async def deliver() -> None:
+        rig.subscribe(contentmode="batched", maxbatchsize=8, maxbatchwait=5000)
+        rig.groups(*"abcdefgh")
+        async with rig.delivering():
+            await pass_minutes(rig, lambda: len(rig.receiver.arrived["s"]) == 8)
+
+    run(deliver)
+    assert [len(events) for events in rig.receiver.attempts["s"]][:4] == [8, 4, 2, 4]
+    assert rig.receiver.subjects() == [f"/dirs/{id}" for id in "abcdefgh"]
+    assert all(later - earlier >= 60 for earlier, later in pairwise(times))
+    rig.close()
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_request_with_a_renewed_token_keeps_to_the_rate(sqlite_url: str, is_accepted: bool) -> None:
+    # SUB-713, 307, 821: it waits like any other request; attempts end although each renewal works
+    async def renew(endpoint: str, refreshtoken: str) -> RenewedTokens | None:
+        return RenewedTokens("new", START + 5000)
+
+    rig = Rig(
+        sqlite_url,
+        secrets=SecretsInMemory(accesstoken="old", refreshtoken="r"),
+        renew_tokens=renew,
+        validator=Handshakes(ConsentAnswer(True, 1)),
+        policy="required",
+        origin="o",
+    )
+    times = record_times(rig, lambda events: DELIVERED if is_accepted and tokens_of(rig)[-1] == "new" else UNAUTHORIZED)
+
+    async def deliver() -> None:
+        subscribe(rig, REFRESH, "accesstoken", "refreshtoken", retry={"maxattempts": 2})
+        rig.groups("a")
+        async with rig.delivering():
+            await pass_minutes(rig, lambda: len(times) == 2)
+
+    run(deliver)
+    assert len(rig.receiver.arrived["s"]) == is_accepted
+    assert len(rig.deadletters()) == (not is_accepted)
+    assert times == [START, START + 60]
     rig.close()
 
 

@@ -18,11 +18,12 @@ from annals.commands.store.damage import report_once
 from annals.commands.store.database import sql
 from annals.domain.access.roles import can_read_everything
 from annals.projections.database import state_database
+from annals.projections.database.drivers import Database
 from annals.projections.subscriptions.contract import DELIVERED, DeliveryResult, Outcome
 from annals.projections.subscriptions.decisions.delivery_queue import MAX_READY_KEYS, MAX_RETRYING_KEYS
 from annals.projections.subscriptions.event_messages import EventMessage
 from annals.projections.subscriptions.sequence import sequence_of
-from annals.projections.subscriptions.state import subscription_changes
+from annals.projections.subscriptions.state import delivery_queries, subscription_changes
 from annals.projections.subscriptions.workers import deliverer
 from tests.support.delivery_rig import Rig, advance_until, until
 
@@ -182,8 +183,22 @@ def test_retries_go_on_while_new_events_wait(both: Rig) -> None:
     assert sorted(both.receiver.subjects()[1:]) == sorted(ids)
 
 
-def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:
-    # SUB-821: the time of the next attempt and the number of attempts survive, also after a crash
+@pytest.mark.parametrize("failing_writes", [0, 2])
+def test_attempts_and_their_times_survive_a_restart(
+    both: Rig, monkeypatch: pytest.MonkeyPatch, failing_writes: int
+) -> None:
+    # SUB-821: the time of the next attempt and the number of attempts survive, also after a crash and failed writes
+    failures: list[str] = []
+    save = delivery_queries.save_updates
+
+    def fail_first(db: Database, process: str, updates: Sequence[delivery_queries.StateUpdate]) -> set[str]:
+        if len(failures) < failing_writes and any(update.pending for update in updates):
+            failures.append(process)
+            raise sqlite3.OperationalError("database is locked")
+        return save(db, process, updates)
+
+    monkeypatch.setattr(deliverer, "_FAILURE_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(delivery_queries, "save_updates", fail_first)
     both.receiver.answer = failing("/dirs/a", RETRY)
     began = both.clock.now
 
@@ -209,6 +224,7 @@ def test_attempts_and_their_times_survive_a_restart(both: Rig) -> None:
             await until(lambda: both.deadletters())
 
     run(whole)
+    assert len(failures) == failing_writes
     assert len(both.receiver.attempts["s"]) == 3
     [letter] = both.deadletters()
     assert (letter["reason"], letter["attempts"], letter["code"], letter["event"]["subject"]) == (
@@ -723,6 +739,27 @@ def test_batches(rig: Rig) -> None:
     assert rig.receiver.sequences() == sorted(rig.receiver.sequences())
 
 
+def test_halves_of_a_batch_wait_as_the_sink_wants(rig: Rig) -> None:
+    # 8.3: `Retry-After` also holds for the parts of a rejected batch, and uses up no attempt
+    at = datetime.fromtimestamp(rig.clock.now + 600, UTC)
+    outcomes = [REJECTED, Outcome(DeliveryResult.RETRY, "429", retry_at=at), DELIVERED]
+    rig.receiver.answer = lambda id, events: outcomes.pop(0) if len(outcomes) > 1 else outcomes[0]
+
+    async def deliver() -> None:
+        rig.subscribe(contentmode="batched", maxbatchsize=4, maxbatchwait=0, retry={"maxattempts": 1})
+        rig.groups(*"abcd")
+        async with rig.delivering():
+            await until(lambda: rig.clock.next == at.timestamp())
+            assert len(rig.receiver.attempts["s"]) == 2
+            rig.clock.move(600)
+            await until(lambda: len(rig.receiver.arrived["s"]) == 4)
+
+    run(deliver)
+    assert [len(events) for events in rig.receiver.attempts["s"]] == [4, 2, 2, 2]
+    assert rig.receiver.sequences() == sorted(rig.receiver.sequences())
+    assert not rig.deadletters()
+
+
 def test_a_batch_waits_for_more(rig: Rig) -> None:
     # `maxbatchwait`: after that time, a batch is sent even if it is not full
     async def deliver() -> None:
@@ -778,7 +815,7 @@ def test_a_clock_that_is_set_back(rig: Rig) -> None:
     assert len(rig.receiver.attempts["s"]) == 3
 
 
-@pytest.mark.parametrize("beyond", ["cursor", "reach"])
+@pytest.mark.parametrize("beyond", ["cursor", "reach", "pending"])
 @pytest.mark.parametrize("ahead", [1, 2**60])
 def test_a_state_of_another_log_counts_as_none(
     both: Rig, caplog: pytest.LogCaptureFixture, beyond: str, ahead: int
@@ -799,12 +836,17 @@ def test_a_state_of_another_log_counts_as_none(
     both.subscribe(start=1)
     run(deliver)
     head = both.position
-    state, to = "cursor = ?", head + ahead
+    state, to, row = "cursor = ?", head + ahead, ""
     if beyond == "reach":
         facts = json.dumps({"epoch": 1, "since": 1, "reach": sequence_of(min(to, 2**54), 0)})
         state, to = f"facts = '{facts}', cursor = ?", head
+    elif beyond == "pending":
+        row, to = f"'s', 0, {sequence_of(min(to, 2**54), 0)}, 'k', 0, NULL, 0", head
     with both.store.writing() as tx:
         sql.run(tx.connection, f"UPDATE delivery_state SET {state}", (to,))
+        if row:
+            tx.connection.exec_driver_sql(f"INSERT INTO delivery_pending VALUES ({row})")
+    assert both.status()["position"] == 0
     both.receiver.arrived.clear()
     run(again)
     assert both.receiver.subjects() == ["/dirs/a", "/dirs/b", "/dirs/c"]
