@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.identity import LISTING
+from annals.api.registry.bounded_cache import BoundedCache
 from annals.domain.access.roles import CONSOLE, Caller, Role
 from annals.domain.subscriptions.subscription import Subscription
 
 #: Seconds for which the rights of an owner are cached.
 CACHE_SECONDS = 1.0
+#: Number of subscriptions whose owners' rights are cached.
+CACHE_SIZE = 4096
 
 #: Callers, of whom one has to have a right.
 _Callers = Sequence[Caller]
@@ -35,7 +38,7 @@ class OwnerRights:
         self._authenticator = authenticator
         self._has_issued_tokens = has_issued_tokens
         self._clock = clock
-        self._cache: dict[str, tuple[int, float, Sequence[_Callers]]] = {}
+        self._cache = BoundedCache[str, tuple[int, float, Sequence[_Callers]]](CACHE_SIZE)
 
     def __call__(self, subscription: Subscription, xid: str) -> bool:
         """Whether the owner of a subscription may read an entity."""
@@ -45,11 +48,11 @@ class OwnerRights:
         return all(any(caller.can_read(xid) for caller in callers) for callers in found)
 
     def _cached_callers(self, subscription: Subscription) -> Sequence[_Callers]:
-        position, loaded_at, found = self._cache.get(subscription.id, (0, 0.0, ()))
+        position, loaded_at, found = self._cache.get(subscription.id) or (0, 0.0, ())
         now = self._clock()
         if position != subscription.position or now - loaded_at >= CACHE_SECONDS:
             found = self._find_callers(subscription)
-            self._cache[subscription.id] = subscription.position, now, found
+            self._cache.add(subscription.id, (subscription.position, now, found))
         return found
 
     def _find_callers(self, subscription: Subscription) -> Sequence[_Callers]:

@@ -24,6 +24,7 @@ from annals.api.http.connections.connection_limits import ConnectionLimits
 from annals.api.http.connections.gathered_writes import GatheredWrites
 from annals.api.http.connections.handshake_loop import HandshakeLoop
 from annals.api.http.connections.request_head import RequestHead, find_block_end
+from annals.api.http.connections.request_target import origin_form
 from annals.api.http.connections.tls import CLIENT_CERTIFICATE, client_certificate
 from annals.api.http.response import Response
 from annals.domain.errors.http_errors import RequestTimeout, TooManyConnections
@@ -192,6 +193,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # Callbacks of the parser
 
     def on_headers_complete(self) -> None:
+        self.url, self.headers[:] = origin_form(self.url, self.headers)
         super().on_headers_complete()  # fails for a target without a path, as CONNECT has
         self._is_in_body, self._waiting_since = True, None
         # Trailers arrive like headers. They are not headers, and the application may not have read the headers yet.
@@ -337,10 +339,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._head.lines:
             return scope
         try:
-            url = httptools.parse_url(self.url)
+            target, headers = origin_form(self.url, self.headers)
+            url = httptools.parse_url(target)
         except httptools.HttpParserError:
             return scope
-        return {**scope, "raw_path": url.path or b"/", "query_string": url.query or b"", "headers": list(self.headers)}
+        return {**scope, "raw_path": url.path or b"/", "query_string": url.query or b"", "headers": list(headers)}
 
 
 def _body_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:

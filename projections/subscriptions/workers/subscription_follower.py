@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 
 from annals.projections.subscriptions.state import delivery_queries, subscription_changes
 from annals.projections.subscriptions.state.delivery_record import SavedDelivery
@@ -25,11 +26,13 @@ class SubscriptionFollower:
         self._on_change = on_change
         self._lock = asyncio.Lock()
         self._commit_count = 0
+        self._count_lock = Lock()
         self._applied_commits = -1
 
     def committed(self) -> None:
         """Called after each commit, before the client gets its answer; from any thread."""
-        self._commit_count += 1
+        with self._count_lock:  # a lost increment would hide a commit from `catch_up`
+            self._commit_count += 1
 
     async def load(self) -> None:
         """Loads all live subscriptions."""
@@ -41,18 +44,20 @@ class SubscriptionFollower:
         """Applies the changes of subscriptions up to the end of the log."""
         async with self._lock:
             commits = self._commit_count
-            self.head, changes = await self._watcher.read(self._read_changes, self.head)
+            head, changes = await self._watcher.read(self._read_changes, self.head)
             for change in changes:
                 self._on_change(change)
                 if change.subscription is None:
                     self.last_changes.pop(change.id, None)
                 else:
                     self.last_changes[change.id] = change
+            self.head = head  # not before: after a failure, the changes are read again; applied ones change nothing
             self._applied_commits = commits
 
     async def catch_up(self) -> None:
         """Returns when all changes are applied whose commands were answered before (SUB-833)."""
-        while self._applied_commits != self._commit_count:
+        target = self._commit_count  # those of later commits need not be waited for
+        while self._applied_commits < target:
             await self.follow()
 
     async def load_histories(

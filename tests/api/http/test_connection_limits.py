@@ -99,6 +99,7 @@ def put(*lines: bytes) -> bytes:
 
 CHUNKED = put(b"Transfer-Encoding: chunked")
 LINE = "GET  HTTP/1.1"
+ROOT_URL = "http://127.0.0.1/"
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +122,12 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 ROWS: dict[str, tuple[bytes, int, str]] = {
     "ACC-114: a request line of 16 KiB": (get("/" + "a" * (16 * KIB - len(LINE) - 1)), 404, "not_found"),
     "ACC-114: one byte more": (get("/" + "a" * (16 * KIB - len(LINE))), 414, "uri_too_long"),
+    "ACC-114: a whole URL of 16 KiB": (get(ROOT_URL + "a" * (16 * KIB - len(LINE + ROOT_URL))), 404, "not_found"),
+    "ACC-114: one byte more in a URL": (
+        get(ROOT_URL + "a" * (16 * KIB + 1 - len(LINE + ROOT_URL))),
+        414,
+        "uri_too_long",
+    ),
     "ACC-114: a header of 16 KiB": (get("/nope", header(16 * KIB)), 404, "not_found"),
     "ACC-114: one byte more in a header": (get("/nope", header(16 * KIB + 1)), 431, "headers_too_large"),
     "ACC-114: a long header that is not the last": (get("/", header(17 * KIB), b"A: b\r\n"), 431, "headers_too_large"),
@@ -154,9 +161,11 @@ def test_what_a_request_may_have(served: Served, rule: str, size: int) -> None:
         assert status == 404 or ended(connection)
 
 
-def test_too_large_headers_get_a_hint(served: Served) -> None:
+@pytest.mark.parametrize(("target", "host"), [(b"", b"h.example:1"), (b"http://h.example:1", b"b.example")])
+def test_too_large_headers_get_a_hint(served: Served, target: bytes, host: bytes) -> None:
     # ACC-114: $details takes attributes in the body
-    sent = b"PUT /schemagroups/g/schemas/s HTTP/1.1\r\nHost: h.example:1\r\nAccept: */*\r\n" + header(17 * KIB)
+    line = b"PUT %b/schemagroups/g/schemas/s HTTP/1.1\r\nHost: %b\r\nAccept: */*\r\n" % (target, host)
+    sent = line + header(17 * KIB)
     title = (
         'For "/schemagroups/g/schemas/s", a header has more than 16384 bytes. Attributes that are too large for '
         "headers go into the body: send them as JSON to the path with $details."
@@ -317,6 +326,35 @@ def test_a_connect_is_followed_by_another_protocol(served: Served) -> None:
             connection.sendall(b"CONNECT %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target + get("/"))
             assert read_reply(connection).status == status
             assert ended(connection)
+
+
+LOCAL = b"Host: localhost\r\n"
+OTHER = b"Host: b.example\r\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "hosts", "status", "shown"),
+    [
+        (b"http://localhost:1/", OTHER, 200, "http://localhost:1/"),
+        (b"http://localhost:1", OTHER, 200, "http://localhost:1/"),
+        (b"http://localhost?inline=model", LOCAL, 200, "http://localhost/"),
+        (b"http://user:password@[::1]:8/?inline=model", OTHER, 200, "http://[::1]:8/"),
+        (b"http://a.example/", LOCAL, 421, "misdirected_request"),
+        (b"http://localhost/", b"", 400, "bad_request"),
+        (b"http://localhost/", LOCAL + LOCAL, 400, "bad_request"),
+        (b"http:///", LOCAL, 400, "bad_request"),
+        (b"http://localhost:x/", LOCAL, 400, "bad_request"),
+        (b"localhost", LOCAL, 400, "bad_request"),
+        (b"*", LOCAL, 200, "http://localhost/"),
+    ],
+)
+def test_the_authority_of_a_target(served: Served, target: bytes, hosts: bytes, status: int, shown: str) -> None:
+    # RFC 9112, "Request Target": it counts instead of Host, for ACC-87 and for URLs (HTTP-1); the path may be empty
+    with connected(served) as connection:
+        connection.sendall(b"GET %b HTTP/1.1\r\n%b\r\n" % (target, hosts))
+        answer = read_reply(connection)
+    assert (answer.status, answer.body.get("self", answer.problem)) == (status, shown)
+    assert ("model" in answer.body) == target.endswith(b"?inline=model")
 
 
 # Time

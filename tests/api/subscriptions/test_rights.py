@@ -15,7 +15,7 @@ import pytest
 
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.tokens import FixedTokenVerifier, parse_fixed_tokens
-from annals.api.subscriptions.owner_rights import CACHE_SECONDS, OwnerRights
+from annals.api.subscriptions.owner_rights import CACHE_SECONDS, CACHE_SIZE, OwnerRights
 from annals.domain.subscriptions.subscription import Subscription
 from annals.projections.access.stored_access import FRESH_SECONDS, StoredAccess
 from annals.projections.entities.view_pool import ViewPool
@@ -145,6 +145,21 @@ def test_rights_are_looked_at_again(store_url: str) -> None:
             assert rights(subscription, "/dirs/d2") and not rights(subscription, "/dirs/d3")
             api.send("DELETE", f"/-/grants/{grant['id']}")
             assert rights(subscription, "/dirs/d1") and not rights(subscription, "/dirs/d2")
+
+
+def test_rights_of_many_subscriptions_are_not_kept() -> None:
+    # SUB-911: they are found again for a subscription after those of many others, which may be deleted ones
+    found: list[str] = []
+
+    class Recorder(Authenticator):
+        def callers_named(self, name: str, authenticator: str = "") -> Any:
+            found.append(name)
+            return super().callers_named(name, authenticator)
+
+    rights = OwnerRights(Recorder([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))]), clock=lambda: 7.0)
+    for number in (*range(CACHE_SIZE), CACHE_SIZE - 1, CACHE_SIZE, 0):
+        rights(stored("rita", id=str(number)), "/dirs/d1")
+    assert len(found) == CACHE_SIZE + 2
 
 
 def test_a_subscription_keeps_the_rights_of_its_credential(sqlite_url: str, tmp_path: Path) -> None:

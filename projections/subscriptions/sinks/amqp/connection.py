@@ -7,7 +7,7 @@ sink has no thread, connects to the address it was given, and checks certificate
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -63,7 +63,7 @@ class AmqpConnection(asyncio.Protocol):
         self._is_presettled = settings.presettled
         self._websocket = websocket
         self._receive_limit = ReceiveLimit()
-        self._waiting: deque[tuple[bytes, asyncio.Future[Outcome]]] = deque()
+        self._waiting: OrderedDict[asyncio.Future[Outcome], bytes] = OrderedDict()  # in the order of sending
         self._unsettled: dict[str, asyncio.Future[Outcome]] = {}
         self._unflushed_outcomes: list[asyncio.Future[Outcome]] = []
         self._last_tag = 0
@@ -96,7 +96,9 @@ class AmqpConnection(asyncio.Protocol):
         if self.closed_outcome:
             outcome.set_result(self.closed_outcome)
         else:
-            self._waiting.append((message, outcome))
+            self._waiting[outcome] = message
+            # A peer may give no credit for hours, while each attempt is cancelled at its timeout.
+            outcome.add_done_callback(lambda done: self._waiting.pop(done, None))
             self._receive_limit.expect_answer()
             self._turn_soon()
         return outcome
@@ -197,7 +199,7 @@ class AmqpConnection(asyncio.Protocol):
     def _transmit(self) -> None:
         """Passes waiting messages to the engine, as far as the peer gives credit."""
         while self._waiting and self._link.credit > 0 and not self.closed_outcome:
-            message, outcome = self._waiting.popleft()
+            outcome, message = self._waiting.popitem(last=False)
             if outcome.done():
                 continue
             size_limit = self._link.remote_max_message_size
@@ -260,7 +262,7 @@ class AmqpConnection(asyncio.Protocol):
     def _fail_all(self, outcome: Outcome) -> None:
         if self.closed_outcome is None:
             self.closed_outcome = outcome
-            _set_outcomes((future for _, future in self._waiting), outcome)
+            _set_outcomes(self._waiting, outcome)
             _set_outcomes(self._unsettled.values(), outcome)
             _set_outcomes(self._unflushed_outcomes, outcome)
             self._waiting.clear()

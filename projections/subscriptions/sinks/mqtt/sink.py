@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _STRUCTURED_TYPE: Final = f"{cloudevents.STRUCTURED}; charset=utf-8"
 #: The WebSocket path if the URI has none.
 _WEBSOCKET_PATH: Final = "/mqtt"
+#: The outcome of an event for a closed sink.
+_CLOSED: Final = disconnected_outcome("closed")
 
 
 @sink(MQTT3)
@@ -109,9 +111,13 @@ class MqttSink:
             return self._connection
         async with self._connect_lock:
             if self._is_closed:
-                raise SinkRefused(disconnected_outcome("closed"))
+                raise SinkRefused(_CLOSED)
             if self._connection is None or self._connection.is_closed:
-                self._connection = await self._connect()
+                connection = await self._connect()
+                if self._is_closed:  # closed while connecting
+                    connection.close()
+                    raise SinkRefused(_CLOSED)
+                self._connection = connection
             return self._connection
 
     async def _connect(self) -> MqttConnection:

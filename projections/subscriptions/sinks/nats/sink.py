@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Characters that a header value carries unescaped; all others are percent-encoded (SUB-701).
 _UNENCODED: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each not in '"%')
+#: The outcome of an event for a closed sink.
+_CLOSED: Final = Outcome(DeliveryResult.RETRY, "closed")
 
 
 @sink(NATS)
@@ -89,10 +91,14 @@ class NatsSink:
 
         async with self._connect_lock:
             if self._is_closed:
-                raise SinkRefused(Outcome(DeliveryResult.RETRY, "closed"))
+                raise SinkRefused(_CLOSED)
             if self._connection is None or self._connection.is_closed:
                 await self._drop(self._connection)
-                self._connection = await connect_nats(self._target, self._address, self._resolver)
+                connection = await connect_nats(self._target, self._address, self._resolver)
+                if self._is_closed:  # closed while connecting
+                    await connection.close()
+                    raise SinkRefused(_CLOSED)
+                self._connection = connection
             return self._connection
 
     async def _drop(self, connection: NatsConnection | None) -> None:
