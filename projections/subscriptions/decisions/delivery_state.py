@@ -54,6 +54,7 @@ class DeliveryState:
         self.dead_letters: list[DeadLetter | int] = []
         self.callbacks: list[tuple[str, float]] = []
         self._policy = policy
+        self._is_written = saved is not None
         pending = saved.pending if saved else {}
         self._pending_changes = PendingChanges(
             (number, each.sequence) for number in pending for each in pending[number]
@@ -174,6 +175,7 @@ class DeliveryState:
             position=self.position,
             cursor=self.cursor,
             record_json=self.record.to_json(),
+            is_first=not self._is_written,
             pending=self._pending_changes.collect(self.queues),
             dead_letters=tuple(self.dead_letters),
             callbacks=tuple(self.callbacks),
@@ -184,6 +186,7 @@ class DeliveryState:
 
     def mark_written(self, update: StateUpdate) -> bool:
         """Records that an update is in the tables. Returns whether this unblocked keys."""
+        self._is_written = True
         self._pending_changes.mark_written(update.pending)
         self.attempts.mark_written(update.attempts, [HourCounts(*hour) for hour in update.hours])
         del self.dead_letters[: len(update.dead_letters)]

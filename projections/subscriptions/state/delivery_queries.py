@@ -29,6 +29,7 @@ _SELECT_PENDING: Final = (
     "SELECT subscription, queue, sequence, key, attempts, first, next FROM delivery_pending WHERE {}"
 )
 _SELECT_LAST_PENDING: Final = "SELECT max(sequence) FROM delivery_pending WHERE subscription = ? AND queue = ?"
+_DELETE_PENDING: Final = "DELETE FROM delivery_pending WHERE {}"
 _HELD_SUBSCRIPTIONS: Final = "SELECT subscription FROM delivery_lease WHERE process = ? AND {}"
 _DELETED_SUBSCRIPTIONS: Final = (
     "SELECT subscription FROM delivery_state WHERE '!subscriptions!' || subscription NOT IN"
@@ -51,6 +52,7 @@ PendingEvents = Mapping[PendingKey, PendingEvent | None]
 class StateUpdate:
     """The changes to write about one subscription.
 
+    is_first: whether rows of pending events that are there already belong to a state that could not be read.
     pending: pending events that changed.
     dead_letters: dead letters to store; a bare sequence is one to delete.
     callbacks: hashes of secrets and their expiry times.
@@ -63,6 +65,7 @@ class StateUpdate:
     position: int
     cursor: int
     record_json: str
+    is_first: bool
     pending: PendingEvents
     dead_letters: Sequence[DeadLetter | int] = ()
     callbacks: Sequence[tuple[str, float]] = field(default=())
@@ -214,6 +217,8 @@ def save_updates(db: Database, process: str, updates: Sequence[StateUpdate]) -> 
     query = _HELD_SUBSCRIPTIONS.format(db.in_list("subscription")) + db.share_lock
     held_ids = {row[0] for row in db.all(query, (process, db.list_parameter(ids)))}
     held_updates = [update for update in updates if update.id in held_ids]
+    if first_ids := [update.id for update in held_updates if update.is_first]:
+        db.run(_DELETE_PENDING.format(db.in_list("subscription")), (db.list_parameter(first_ids),))
     for write, table, rows_of in (
         (db.upsert, tables.state, StateUpdate.state_rows),
         (db.upsert, tables.pending, StateUpdate.pending_rows),

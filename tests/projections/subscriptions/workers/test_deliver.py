@@ -832,6 +832,11 @@ def test_a_state_of_another_log_counts_as_none(
             both.groups("c")
             await until(lambda: len(both.receiver.arrived["s"]) == 3)
 
+    async def once_more() -> None:
+        async with both.delivering():
+            last = both.groups("d")
+            await until(lambda: both.status()["position"] == last)
+
     report_once.cache_clear()
     both.subscribe(start=1)
     run(deliver)
@@ -850,5 +855,8 @@ def test_a_state_of_another_log_counts_as_none(
     both.receiver.arrived.clear()
     run(again)
     assert both.receiver.subjects() == ["/dirs/a", "/dirs/b", "/dirs/c"]
+    both.receiver.arrived.clear()
+    run(once_more)  # nothing of the other log is left
+    assert both.receiver.subjects() == ["/dirs/d"]
     reported = [record.getMessage() for record in caplog.records if "its deliveries begin again" in record.getMessage()]
     assert len(reported) == 1 and "beyond the end of the log" in reported[0]
