@@ -43,22 +43,27 @@ class SubscriptionFollower:
     async def follow(self) -> None:
         """Applies the changes of subscriptions up to the end of the log."""
         async with self._lock:
-            commits = self._commit_count
-            head, changes = await self._watcher.read(self._read_changes, self.head)
-            for change in changes:
-                self._on_change(change)
-                if change.subscription is None:
-                    self.last_changes.pop(change.id, None)
-                else:
-                    self.last_changes[change.id] = change
-            self.head = head  # not before: after a failure, the changes are read again; applied ones change nothing
-            self._applied_commits = commits
+            await self._follow()
 
     async def catch_up(self) -> None:
         """Returns when all changes are applied whose commands were answered before (SUB-833)."""
         target = self._commit_count  # those of later commits need not be waited for
-        while self._applied_commits < target:
-            await self.follow()
+        if self._applied_commits < target:
+            async with self._lock:
+                if self._applied_commits < target:  # otherwise another caller has applied them
+                    await self._follow()
+
+    async def _follow(self) -> None:
+        commits = self._commit_count
+        head, changes = await self._watcher.read(self._read_changes, self.head)
+        for change in changes:
+            self._on_change(change)
+            if change.subscription is None:
+                self.last_changes.pop(change.id, None)
+            else:
+                self.last_changes[change.id] = change
+        self.head = head  # not before: after a failure, the changes are read again; applied ones change nothing
+        self._applied_commits = commits
 
     async def load_histories(
         self, ids: Sequence[str], on_loaded: Callable[[str, list[SubscriptionChange], SavedDelivery | None], None]
