@@ -46,8 +46,9 @@ from annals.projections.entities.visibility import EVERYTHING, Visibility
 COLUMNS: Final = ", ".join(ROW_COLUMNS)
 #: The maximum number of entities whose JSON decides what the index has no single value for.
 MAX_DECIDED: Final = 1000
-#: The number of leaves whose values are compared with a pattern in the time in which one entity is decided by its JSON.
-LEAVES_PER_ENTITY: Final = 50
+#: The number of leaves that are compared with a pattern in the time in which MAX_DECIDED entities are decided by their
+#: JSON.
+MANY_LEAVES: Final = 20_000
 
 
 class FilterCompiler:
@@ -136,11 +137,11 @@ class FilterCompiler:
 
     def _is_small_part(self, driver: FilterExpression, low: str, high: str) -> bool:
         """Whether it is faster to decide all entities between two keys by their JSON than to read all values."""
-        if self._leaves.rank(driver) is not DrivingRank.PATTERN or not self._leaves.needs_ranges(driver):
+        is_pattern = self._leaves.rank(driver) is DrivingRank.PATTERN and self._leaves.needs_ranges(driver)
+        if not is_pattern or not self._leaves.has_more_leaves(driver, MANY_LEAVES):
             return False
         keys = self._all_keys(driver.type, low, high).wrap(f"SELECT 1 FROM ({{}}) AS k LIMIT {MAX_DECIDED + 1}")
-        count = len(self._db.all(*keys))
-        return count <= MAX_DECIDED and self._leaves.has_more_leaves(driver, count * LEAVES_PER_ENTITY)
+        return len(self._db.all(*keys)) <= MAX_DECIDED
 
     def _with_ranges(self, source: SqlFragment, type: str, expressions: Sequence[FilterExpression]) -> SqlFragment:
         """Those of a query's keys whose entities and owners meet expressions that ask for ranges of values."""

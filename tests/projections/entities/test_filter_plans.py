@@ -8,6 +8,7 @@ import pytest
 
 from annals.domain.filters import PathScope, Sort, parse_filter
 from annals.domain.values import xid as xids
+from annals.projections.entities.filters import by_index
 from annals.projections.entities.filters.omitted_entities import OMITTED_KEYS
 from annals.projections.entities.filters.pages import CollectionMembers
 from annals.projections.entities.filters.selection import Selection
@@ -65,8 +66,10 @@ def test_filters_read_ranges(large: Registry, asked: list[str], index: str) -> N
             assert reads_ranges(plan), plan
 
 
-def test_a_pattern_in_a_small_group_reads_no_values_of_others(large: Registry) -> None:
+def test_a_pattern_in_a_small_group_reads_no_values_of_others(large: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """FLAG-10, PAG-7: its entities are decided themselves, where the index has all values of the registry."""
+    monkeypatch.setattr(by_index, "MANY_LEAVES", GROUPS * FILES // 2)
+    monkeypatch.setattr(by_index, "MAX_DECIDED", FILES // 2)
     names = ("x7", "7Y", "none", None, 7)
     large.record(("/dirs/small", {}), *((f"/dirs/small/files/f{n}", {"name": name}) for n, name in enumerate(names)))
     filter = parse_filter([["name=*7*"]], PathScope("dirs.files"), MODEL)

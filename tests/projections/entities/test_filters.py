@@ -20,7 +20,7 @@ from annals.domain.model import compile_model
 from annals.domain.values import xid as xids
 from annals.projections.entities.filters import by_index, missing_attributes, pages
 from annals.projections.entities.filters.by_document import matches, sort_key_of
-from annals.projections.entities.filters.by_index import LEAVES_PER_ENTITY
+from annals.projections.entities.filters.by_index import MANY_LEAVES
 from annals.projections.entities.filters.pages import PageKey
 from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.rows import EntityRow
@@ -174,13 +174,13 @@ def expected(filter: EntityFilter, rows: Sequence[EntityRow]) -> list[str]:
 
 
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(contents=entities, asked=filters, leaves=st.sampled_from([LEAVES_PER_ENTITY, 0]))
+@given(contents=entities, asked=filters, many_leaves=st.sampled_from([MANY_LEAVES, 0]))
 def test_by_index_equals_by_document(
-    registry: Registry, contents: dict[Any, Any], asked: list[list[str]], leaves: int
+    registry: Registry, contents: dict[Any, Any], asked: list[list[str]], many_leaves: int
 ) -> None:
     # FLAG-10 to 16, P-10: operators, wildcards and levels select the same entities by index as by document
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_index, "LEAVES_PER_ENTITY", leaves)  # 0: every registry counts as a large one
+        patch.setattr(by_index, "MANY_LEAVES", many_leaves)  # 0: every registry counts as a large one
         _check_filter(registry, contents, asked)
 
 
