@@ -75,13 +75,11 @@ class LeafConditionCompiler:
             return False
         return bool(self._values(expression).ranges and self._paths_of(expression).whole)
 
-    def has_more_leaves(self, expression: FilterExpression, count: int) -> bool:
-        """Whether the index has more leaves than `count` of the paths of an expression. Cost: O(count)."""
+    def has_more_leaves(self, expression: FilterExpression, number: int) -> bool:
+        """Whether the index has more leaves of an expression's paths than a number. Cost: O(number)."""
         leaves = SqlFragment("SELECT 1 FROM attribute AS a WHERE 1 = 1")
         leaves = and_(leaves, path_condition(self._db, self._paths_of(expression).whole))
-        return (
-            len(self._db.all(*leaves.wrap(f"SELECT 1 FROM ({{}} LIMIT {count + 1}) AS l LIMIT 1 OFFSET {count}"))) > 0
-        )
+        return bool(self._db.all(*leaves.wrap(f"{{}} LIMIT 1 OFFSET {number}")))
 
     def conditions(self, expression: FilterExpression) -> LeafConditions:
         """The leaf conditions of an expression; entities in doubt are decided at the first call."""
