@@ -71,7 +71,7 @@ class FilterCompiler:
         self._key_range = key_range
         self._visibility = visibility
         self._overrides = row_overrides or None
-        self._decided: dict[tuple[Conjunction, str, str], SqlFragment] = {}
+        self._compiled: dict[tuple[Conjunction, str, str], SqlFragment] = {}
         self.omitted = OmittedEntities(db, key_range, row_overrides.keys if row_overrides else (), visibility)
         self._leaves = LeafConditionCompiler(db, base_url, key_range, self._overrides, self.omitted, visibility)
 
@@ -116,7 +116,13 @@ class FilterCompiler:
         )
 
     def _own_keys(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
-        """The entities of a conjunction's own type that it selects."""
+        """The entities of a conjunction's own type that it selects; compiled once, which may read some of them."""
+        key = conjunction, low, high
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(*key)
+        return self._compiled[key]
+
+    def _compile(self, conjunction: Conjunction, low: str, high: str) -> SqlFragment:
         type = conjunction.type
         driver = min(conjunction.for_type(type), key=self._leaves.rank)
         others = [each for each in conjunction.expressions if each is not driver]
@@ -129,11 +135,7 @@ class FilterCompiler:
         if looked_up:
             conditions = [self._look_up_condition(each, self._owner_key(each, type)) for each in looked_up]
             source = and_(source.wrap("SELECT d.key FROM ({}) AS d WHERE 1 = 1"), *conditions)
-        if not remaining:
-            return source
-        if (conjunction, low, high) not in self._decided:
-            self._decided[conjunction, low, high] = self._with_ranges(source, type, remaining)
-        return self._decided[conjunction, low, high]
+        return self._with_ranges(source, type, remaining) if remaining else source
 
     def _is_small_part(self, driver: FilterExpression, low: str, high: str) -> bool:
         """Whether it is faster to decide all entities between two keys by their JSON than to read all values."""

@@ -68,13 +68,18 @@ def test_filters_read_ranges(large: Registry, asked: list[str], index: str) -> N
 
 def test_a_pattern_in_a_small_group_reads_no_values_of_others(large: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """FLAG-10, PAG-7: its entities are decided themselves, where the index has all values of the registry."""
-    monkeypatch.setattr(by_index, "MANY_LEAVES", GROUPS * FILES // 2)
     monkeypatch.setattr(by_index, "MAX_DECIDED", FILES // 2)
     names = ("x7", "7Y", "none", None, 7)
     large.record(("/dirs/small", {}), *((f"/dirs/small/files/f{n}", {"name": name}) for n, name in enumerate(names)))
     filter = parse_filter([["name=*7*"]], PathScope("dirs.files"), MODEL)
     with explained(large) as db:
-        for group, reads_index in (("d7", True), ("small", False), ("none", False)):
+        for group, many_leaves, reads_index in (
+            ("d7", GROUPS * FILES // 2, True),  # a large Group
+            ("small", GROUPS * FILES * 2, True),  # in a small registry
+            ("small", GROUPS * FILES // 2, False),
+            ("none", GROUPS * FILES // 2, False),
+        ):
+            monkeypatch.setattr(by_index, "MANY_LEAVES", many_leaves)
             db.plans.clear()
             selection = Selection(db, f"/dirs/{group}/files", filter)
             query = selection.keys(selection.state, "dirs.files", selection.low, selection.high)
