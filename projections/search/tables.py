@@ -68,9 +68,8 @@ block: Final = Table(
     Column("segment", BigInteger, nullable=False),
     Column("first", TEXT, nullable=False),
     Column("data", LargeBinary, nullable=False),
-    PrimaryKeyConstraint(
-        "segment", "first"
-    ),  # a table without row numbers would have such blocks on pages of their own
+    # A table without row numbers would have such blocks on pages of their own.
+    PrimaryKeyConstraint("segment", "first"),
 )
 
 
