@@ -328,15 +328,20 @@ def incompatibility_messages(
 ) -> list[str]:
     """Why a schema is incompatible with the first of some versions with which it is; empty if it is with none."""
     is_lenient = config.get("compatibilityPolicy") == "LENIENT"
-    for version in compared:
-        references = registry.references(version.group).documents(version.references)
-        old = SchemaDocument(version.type, version.document, references)
-        comparisons = comparisons_of(new, old, level, is_lenient=is_lenient)
-        results = changes.world.check_results(frozenset(comparisons.values()), documents)
-        messages = messages_of(comparisons, results)
-        if messages:
-            old_text = changes.world.document(version.document).decode("utf-8", "replace")
-            return [*messages, *closing_messages(version.number, old_text, level)]
+    # Most incompatible schemas are so with the latest version. The others are asked for at once: a decision is made again
+    # for each request of checks, and that only a few times.
+    for versions in (compared[:1], compared[1:]):
+        comparisons: list[tuple[SchemaVersion, Mapping[bool, SchemaComparison]]] = []
+        for version in versions:
+            references = registry.references(version.group).documents(version.references)
+            old = SchemaDocument(version.type, version.document, references)
+            comparisons.append((version, comparisons_of(new, old, level, is_lenient=is_lenient)))
+        checks = frozenset(check for _, by_direction in comparisons for check in by_direction.values())
+        results = changes.world.check_results(checks, documents) if checks else {}
+        for version, by_direction in comparisons:
+            if messages := messages_of(by_direction, results):
+                old_text = changes.world.document(version.document).decode("utf-8", "replace")
+                return [*messages, *closing_messages(version.number, old_text, level)]
     return []
 
 

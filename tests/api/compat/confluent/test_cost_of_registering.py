@@ -28,6 +28,36 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
 def test_a_new_subject_is_decided_once(store_url: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     # CSR-502: the text is checked before the decision, without the write lock
     create(store_url, default_source())
+    with serving(store_url) as api:
+        api.done("POST", f"{BASE}/subjects/first/versions", {"schema": '"int"'})
+        seen = counted(monkeypatch)
+        api.done("POST", f"{BASE}/subjects/s/versions", BODIES[name])
+    assert seen["retries"] == 0
+    is_avro = "schemaType" not in BODIES[name]
+    # One for the decision; for types other than Avro one more for the request, because its text has to be parsed first.
+    assert seen["look-ups"] <= (1 if is_avro else 2)
+
+
+@pytest.mark.parametrize("level", ["BACKWARD_TRANSITIVE", "FULL_TRANSITIVE"])
+def test_a_schema_that_is_compared_with_many_versions(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    # CSR-801, CSR-502: a level that compares with all versions asks for the comparisons with the earlier ones at once
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        api.done("PUT", f"{BASE}/config/s", {"compatibility": level})
+        for number in range(25):
+            api.done("POST", f"{BASE}/subjects/s/versions", {"schema": json.dumps({**RECORD, "doc": f"{number}"})})
+        seen = counted(monkeypatch)
+        api.done("POST", f"{BASE}/subjects/s/versions", {"schema": json.dumps({**RECORD, "doc": "last"})})
+        assert seen["retries"] <= 3
+        other = {**RECORD, "fields": [{"name": "a", "type": "string", "default": ""}]}
+        refused = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": json.dumps(other)})
+        assert refused.status_code == 409 and "{oldSchemaVersion: 26}" in refused.text
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often registrations look up schemas, and are decided again because they need more checks, from now on."""
     seen: Counter[str] = Counter()
     look_up, retry = StoredSchemas._query, CheckScheduler.retry
 
@@ -39,12 +69,6 @@ def test_a_new_subject_is_decided_once(store_url: str, monkeypatch: pytest.Monke
         seen["retries"] += 1
         return retry(self, *arguments)
 
-    with serving(store_url) as api:
-        api.done("POST", f"{BASE}/subjects/first/versions", {"schema": '"int"'})
-        monkeypatch.setattr(StoredSchemas, "_query", counted_look_up)
-        monkeypatch.setattr(CheckScheduler, "retry", counted_retry)
-        api.done("POST", f"{BASE}/subjects/s/versions", BODIES[name])
-    assert seen["retries"] == 0
-    is_avro = "schemaType" not in BODIES[name]
-    # One for the decision; for types other than Avro one more for the request, because its text has to be parsed first.
-    assert seen["look-ups"] <= (1 if is_avro else 2)
+    monkeypatch.setattr(StoredSchemas, "_query", counted_look_up)
+    monkeypatch.setattr(CheckScheduler, "retry", counted_retry)
+    return seen
