@@ -44,7 +44,7 @@ class Recorded:
 
     events: with their positions, in log order; empty when nothing changed, and then there is no correlation id.
     processed: xids that the request named, in its order. position: the end of the log after the command.
-    answer: the response that the caller built inside the transaction. findings, number: see Decision.
+    answer: the response that the caller built inside the transaction. findings, number, deleted_numbers: see Decision.
     """
 
     events: tuple[tuple[int, EntityEvent], ...]
@@ -55,6 +55,7 @@ class Recorded:
     answer: Any = None
     findings: int = 0
     number: int | None = None
+    deleted_numbers: tuple[int, ...] = ()
 
 
 class InlineProjection(Protocol):
@@ -297,8 +298,16 @@ def _build_recorded(
     position: int,
     context: Context,
 ) -> Recorded:
-    findings, number = decision.findings, decision.number
-    return Recorded(events, decision.processed, correlation_id, position, context.now, findings=findings, number=number)
+    return Recorded(
+        events,
+        decision.processed,
+        correlation_id,
+        position,
+        context.now,
+        findings=decision.findings,
+        number=decision.number,
+        deleted_numbers=decision.deleted_numbers,
+    )
 
 
 def storable_text(text: str) -> str:

@@ -25,6 +25,7 @@ from annals.domain.confluent.subjects import (
     GROUPS,
     RESOURCES,
     ContextIds,
+    EntityMembers,
     FindEntity,
     Subject,
     candidate_ids,
@@ -40,14 +41,18 @@ _KEPT_SUBJECTS: Final = 16
 
 
 class SchemaRegistry:
-    """One moment of the registry. find: finds its entities.
+    """One moment of the registry. find: finds its entities. find_target: finds those to which an xref leads; None if
+    that is the same, because whoever reads sees all.
 
     It asks for the versions of a subject once: name, settings and mode of a subject depend on them as well.
     """
 
-    def __init__(self, index: SchemaIndex, find: FindEntity, context_ids: ContextIds) -> None:
+    def __init__(
+        self, index: SchemaIndex, find: FindEntity, context_ids: ContextIds, find_target: FindEntity | None = None
+    ) -> None:
         self.index = index
         self._find = find
+        self._find_target = find_target or find
         self._context_ids = context_ids
         self._prefetched: dict[tuple[str, str], Sequence[SchemaVersion]] = {}
         self._read_versions = lru_cache(_KEPT_SUBJECTS)(index.versions)
@@ -69,7 +74,9 @@ class SchemaRegistry:
 
     def context(self, group: str) -> str:
         """The context for which an existing Group stands."""
-        entity = self._find(group_xid(group))
+        return self._context_of(self._find(group_xid(group)), group)
+
+    def _context_of(self, entity: EntityMembers | None, group: str) -> str:
         return self._context_ids.context_of(group, facts_of(entity.private).get("context") if entity else None)
 
     def subject(self, version: SchemaVersion) -> Subject:
@@ -106,10 +113,10 @@ class SchemaRegistry:
 
     def _versions_through(self, resource: str, name: str, target: str) -> list[SchemaVersion]:
         """The versions of a target as those of the Resource that refers to it."""
-        entity, (groups, group, resources, _) = self._find(target), xids.segments(target)
+        entity, (groups, group, resources, _) = self._find_target(target), xids.segments(target)
         if entity is None or "xref" in entity.attributes["meta"] or (groups, resources) != (GROUPS, RESOURCES):
             return []
-        context = self.context(group)
+        context = self._context_of(self._find_target(group_xid(group)), group)
         is_elsewhere = xids.segments(resource)[1] != group
         return [
             version._replace(

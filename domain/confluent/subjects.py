@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from annals.domain.compat import ids as legacy_ids
 from annals.domain.values import xid as xids
@@ -32,6 +33,7 @@ _RESERVED_NAMES: Final = frozenset(("", "*", ".", "..", "__GLOBAL", "__EMPTY"))
 _CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 _MAX_ID: Final = 128
+_ESCAPED: Final = "_~"
 _ENCODED: Final = "_~:"
 _HASHED: Final = "_~::"
 #: The characters of an encoded name before its hash.
@@ -171,13 +173,36 @@ class ContextIds(NamedTuple):
         if context == DEFAULT_CONTEXT:
             yield self.default_group
             return
-        yield from (id for id in candidate_ids(context[1:]) if id.lower() != self.default_group.lower())
+        unnamed = _unnamed_id(context[1:])
+        ids = candidate_ids(context[1:]) if unnamed is None else (unnamed, *candidate_ids(context[1:]))
+        yield from (id for id in ids if id.lower() != self.default_group.lower())
 
     def context_of(self, group: str, recorded: str | None = None) -> str:
         """The context for which a Group stands. recorded: its fact, where its id is not the name."""
         if group == self.default_group:
             return DEFAULT_CONTEXT
-        return f".{recorded if recorded is not None else name_of_id(group)}"
+        name = recorded if recorded is not None else name_of_id(group)
+        return f".{_ESCAPED + _encode(group) if recorded is None and _is_no_context(name) else name}"
+
+
+def _is_no_context(name: str) -> bool:
+    """Whether the id of a Group that another API has made cannot be the name of its context, or may be that of another.
+
+    Its name is the escaped id then.
+    """
+    return ":" in name or name.startswith(_ESCAPED)
+
+
+def _unnamed_id(name: str) -> str | None:
+    """The id of the Group whose context has this name because its id cannot be one."""
+    if not name.startswith(_ESCAPED):
+        return None
+    try:
+        id = unquote_to_bytes(name[len(_ESCAPED) :].replace("~", "%")).decode()
+    except UnicodeDecodeError:
+        return None
+    is_own = xids.ID.match(id) is not None and _is_no_context(name_of_id(id)) and _ESCAPED + _encode(id) == name
+    return id if is_own else None
 
 
 def group_xid(group: str) -> str:

@@ -51,7 +51,7 @@ from annals.domain.decisions.confluent.delete import delete_context, delete_sche
 from annals.domain.decisions.confluent.import_subject import delete_imported_versions, import_subject
 from annals.domain.decisions.confluent.register import register_schema
 from annals.domain.decisions.confluent.schema_ids import assign_schema_ids, load_schemas_without_ids
-from annals.domain.decisions.confluent.subject_settings import drop_replaced_levels, keep_settings
+from annals.domain.decisions.confluent.subject_settings import drop_replaced_levels, give_settings, keep_settings
 from annals.domain.decisions.confluent.write_settings import write_settings
 from annals.domain.decisions.delete import delete_entities
 from annals.domain.decisions.replace_model import check_stored_entities
@@ -75,6 +75,7 @@ from annals.domain.values import xid as xids
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     check_versionmodes,
     check_stored_entities,
+    give_settings,
     complete_resources,
     keep_settings,
     drop_replaced_levels,
@@ -158,9 +159,14 @@ def _decide_registry_command(command: RegistryCommand, world: World, context: Co
         case _:
             assert_never(command)
     findings = sum(rule(changes) or 0 for rule in RULES)
-    processed, number = tuple(changes.processed), changes.number
     decision = Decision(
-        changes.events(), changes.documents, processed, findings, number=number, version_chains=changes.version_chains
+        changes.events(),
+        changes.documents,
+        tuple(changes.processed),
+        findings,
+        number=changes.number,
+        deleted_numbers=tuple(changes.deleted_numbers),
+        version_chains=changes.version_chains,
     )
     if not isinstance(command, AssignSchemaIds):  # which changes nothing of a copy that its source knows
         check_copies(decision.events, world, context)

@@ -12,12 +12,13 @@ from itertools import groupby
 from typing import Any, Final
 
 from annals.domain.access.roles import Role
-from annals.domain.confluent.facts import CONFLUENT, facts_of, number_of, with_facts
+from annals.domain.confluent.facts import CONFLUENT, facts_of, number_of, subject_name, with_facts
 from annals.domain.decisions import capabilities, replace_model, xrefs
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import DefaultVersionRequest, EntityDraft, GroupDraft, ResourceDraft
 from annals.domain.decisions.commands import Restore
 from annals.domain.decisions.compat import restore as compat_restore
+from annals.domain.decisions.confluent.subject_settings import drop_settings
 from annals.domain.decisions.delete import delete_entity
 from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.decisions.world import StreamDifference, World
@@ -248,6 +249,8 @@ class _Restoration:
             past_meta = {**past_meta, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
         is_facade_changed = compat_restore.restore_definition(resource, past_entity)
         is_facade_changed |= _restore_facts(resource, past_entity)
+        if resource.is_new:
+            drop_settings(self._changes, xids.owners(resource.xid)[0], subject_name(resource.xid, resource.confluent))
         if _restore_draft(resource.meta, past_meta, level):
             self._check_writable(resource)
             resource.readonly = bool(past_meta["readonly"])

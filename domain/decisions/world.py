@@ -84,6 +84,7 @@ class Decision:
     findings: the number of findings by rules beyond the model in what the command wrote.
     secrets: values to store, and values to destroy.
     number: of the Version that a legacy API wrote, or that existed already.
+    deleted_numbers: of the versions that Confluent's API deleted.
     version_chains: the Versions of some Resources after the command, see `World.version_chain`.
     """
 
@@ -93,6 +94,7 @@ class Decision:
     findings: int = 0
     secrets: tuple[Secret, ...] = ()
     number: int | None = None
+    deleted_numbers: tuple[int, ...] = ()
     version_chains: VersionChains = field(default_factory=dict)
 
 

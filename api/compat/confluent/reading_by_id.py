@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from annals.api.compat.confluent.reading import ConfluentRead
 from annals.api.compat.confluent.request_params import parse_id
 from annals.api.compat.confluent.responses import text_response
@@ -44,7 +46,7 @@ def list_versions_of_schema(read: ConfluentRead) -> Response:
 
 def read_schema_by_guid(read: ConfluentRead) -> Response:
     """Answers `GET /schemas/guids/{guid}`: the schema without its id."""
-    found = next(read.view.readable(read.view.read_model.schemas.by_guid(_guid(read))), None)
+    found = next(_rows_by_guid(read), None)
     if found is None:
         raise schema_not_found(read.parts["guid"])
     members = read.view.schema_object(found, format=read.format, is_full=read.is_full)
@@ -53,12 +55,7 @@ def read_schema_by_guid(read: ConfluentRead) -> Response:
 
 def list_ids_of_guid(read: ConfluentRead) -> Response:
     """Answers `GET /schemas/guids/{guid}/ids`: the id of the schema in each context that has it."""
-    guid = _guid(read)
-    rows = [
-        *read.view.readable(read.view.read_model.schemas.by_guid(guid)),
-        *(version for version in read.view.shared_versions() if version.guid == guid),
-    ]
-    pairs = sorted({(read.view.registry.context(row.group), row.id) for row in rows})
+    pairs = sorted({(read.view.registry.context(row.group), row.id) for row in _rows_by_guid(read)})
     return read.json([{"context": context, "id": id} for context, id in pairs])
 
 
@@ -109,6 +106,13 @@ def _rows_of_context(read: ConfluentRead, rows: list[SchemaVersion]) -> list[Sch
     if wanted is None:
         wanted = min(contexts.values(), key=lambda one: (one != DEFAULT_CONTEXT, one), default=None)
     return [row for row in rows if contexts[row.group] == wanted]
+
+
+def _rows_by_guid(read: ConfluentRead) -> Iterator[SchemaVersion]:
+    """The rows with the guid of the path; at last those of subjects that show the versions of others."""
+    guid = _guid(read)
+    yield from read.view.readable(read.view.read_model.schemas.by_guid(guid))
+    yield from (version for version in read.view.shared_versions() if version.guid == guid)
 
 
 def _guid(read: ConfluentRead) -> str:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Final
 
 from annals.commands.documents.document_checker import DocumentChecker
-from annals.domain.access.roles import Caller
+from annals.domain.access.roles import CONSOLE, Caller
 from annals.domain.confluent.checks import (
     FormattedText,
     SameTextCheck,
@@ -67,7 +67,10 @@ class ConfluentView:
 
     @cached_property
     def registry(self) -> SchemaRegistry:
-        return SchemaRegistry(self.read_model.schemas, self._find, self.context_ids)
+        find_target = None
+        if not self.caller.sees_everything:  # reading an xref needs no right to its target (ACC-81)
+            find_target = _KnownEntities(self.read_model.seen_by(CONSOLE))
+        return SchemaRegistry(self.read_model.schemas, self._find, self.context_ids, find_target)
 
     # --- contexts and subjects ---------------------------------------------------------------------------------------
 
@@ -121,8 +124,7 @@ class ConfluentView:
         group = self.registry.group(subject.context)
         if group is None or not subject.is_registrable:
             return []
-        versions = self.registry.versions_in(group, subject.name)
-        return versions if not versions or self._can_read_target(versions[0].resource) else []
+        return self.registry.versions_in(group, subject.name)
 
     def found_subject(self, subject: Subject, *, is_qualified: bool) -> Subject:
         """The subject, or the one of its name in another context if it is unqualified and unknown (CSR-305)."""
@@ -202,10 +204,6 @@ class ConfluentView:
     def readable(self, versions: Iterable[SchemaVersion]) -> Iterator[SchemaVersion]:
         """Those of some versions that the caller may read."""
         return (version for version in versions if self.caller.can_read(group_xid(version.group)))
-
-    def _can_read_target(self, resource: str) -> bool:
-        target = self.registry.xref(resource)
-        return target is None or self.caller.can_read(target)
 
     # --- contents ----------------------------------------------------------------------------------------------------
 

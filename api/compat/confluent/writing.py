@@ -111,18 +111,20 @@ class ConfluentWriter:
         return await future.outcome
 
     async def seems_new(self, subject: Subject, context_ids: ContextIds) -> bool:
-        """Whether a subject of the default context has neither settings nor a Resource where it would most likely be.
+        """Whether a subject of the default context has neither settings nor a Resource where it may be.
 
-        The two look-ups share a statement with those of other requests.
+        The look-ups share a statement with those of other requests.
         """
         if subject.context != DEFAULT_CONTEXT or not subject.is_registrable:
             return False
         group = context_ids.default_group
-        xid_pair = group_xid(group), resource_xid(group, candidate_ids(subject.name)[0])
-        found = await asyncio.gather(*(self.lookups.find(xid, with_document=False) for xid in xid_pair))
-        stored_group, resource = (each.row for each in found)
-        if resource is not None or stored_group is None:
-            return resource is None
+        candidates = (resource_xid(group, id) for id in candidate_ids(subject.name))
+        found = await asyncio.gather(
+            *(self.lookups.find(xid, with_document=False) for xid in (group_xid(group), *candidates))
+        )
+        stored_group, *resources = (each.row for each in found)
+        if stored_group is None or any(resources):
+            return not any(resources)
         return subject.name not in facts_of(loads_trusted(stored_group.private)).get("subjects", {})
 
 
@@ -346,22 +348,7 @@ def _answer_text(read: ConfluentRead, schema: SchemaRequest, version: SchemaVers
 def _deletion(read: ConfluentRead, version: int | None) -> Prepared:
     subject, permanent = read.view.registry.with_alias(read.scope), read.params.flag("permanent")
     command = DeleteSchemas(group_xid_of(read, subject), subject, read.view.context_ids, version, permanent)
-    numbers: dict[str, list[int]] = {}  # several where other APIs created a Version again
-    for one in read.view.versions(subject):
-        if permanent or one.is_live:
-            numbers.setdefault(one.xid, []).append(one.number)
-
-    def build_answer(transaction: WriteTransaction, recorded: Recorded) -> list[int]:
-        del transaction
-        if version:
-            return [version]
-        return sorted(
-            number
-            for xid in dict.fromkeys(recorded.processed)
-            for number in numbers.get(xid) or [int(xids.entity_id(xid))]
-        )
-
-    return Prepared(command, build_answer)
+    return Prepared(command, lambda _, recorded: sorted(recorded.deleted_numbers))
 
 
 def _settings(

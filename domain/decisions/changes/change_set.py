@@ -44,13 +44,13 @@ class ChangeSet:
         self.documents: dict[str, bytes] = {}
         self.processed: list[str] = []
         self.number: int | None = None  # of the Version that a legacy API writes
+        self.deleted_numbers: list[int] = []  # of the versions that Confluent's API deletes
         self.entries = PhaseCounter(context.report_phase, "validated")  # of the request's tree
         self.groups: dict[str, GroupDraft] = {}
         self.resources: dict[str, ResourceDraft] = {}
         self.root_after_images: dict[str, AfterImage] = {}  # the model and the capabilities
-        self.restored_streams: set[str] = (
-            set()
-        )  # streams that a restore brings back, even if their types have other names now
+        # Streams that a restore brings back, even if their types have other names now.
+        self.restored_streams: set[str] = set()
         self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
         self.version_chains: dict[str, tuple[str, ...]] = {}  # see `World.version_chain`, by the stream of the Resource

@@ -35,7 +35,7 @@ from annals.domain.values import xid as xids
 
 
 def delete_schemas(changes: ChangeSet, command: DeleteSchemas) -> None:
-    """Applies one DeleteSchemas to a change; `changes.processed` has the Versions that it deletes.
+    """Applies one DeleteSchemas to a change; `processed` and `deleted_numbers` have what it deletes.
 
     Raises: SchemaRegistryError; any Problem of a deletion.
     """
@@ -50,6 +50,7 @@ def delete_schemas(changes: ChangeSet, command: DeleteSchemas) -> None:
     else:
         delete_versions(changes, targets)
     changes.processed += [version.xid for version in targets]
+    changes.deleted_numbers += [version.number for version in targets]
 
 
 def delete_context(changes: ChangeSet, command: DeleteContext) -> None:
@@ -57,7 +58,8 @@ def delete_context(changes: ChangeSet, command: DeleteContext) -> None:
     entity = changes.find(command.xid)
     if entity is None:
         return
-    if entity.attributes.get("schemascount") or changes.world.schemas.has_versions(entity.id):
+    counts = (f"{plural}count" for plural in changes.group_type(entity.xid).resources)
+    if any(entity.attributes.get(count) for count in counts) or changes.world.schemas.has_versions(entity.id):
         raise SchemaRegistryError(42211, f"The specified context '{command.context}' is not empty.")
     check_removable(entity, changes.context.now)
     changes.delete_group(entity)

@@ -328,8 +328,8 @@ def incompatibility_messages(
 ) -> list[str]:
     """Why a schema is incompatible with the first of some versions with which it is; empty if it is with none."""
     is_lenient = config.get("compatibilityPolicy") == "LENIENT"
-    # Most incompatible schemas are so with the latest version. The others are asked for at once: a decision is made again
-    # for each request of checks, and that only a few times.
+    # Most incompatible schemas are so with the latest version. The others are asked for at once, because a decision is
+    # made again for each request of checks, and only a few times.
     for versions in (compared[:1], compared[1:]):
         comparisons: list[tuple[SchemaVersion, Mapping[bool, SchemaComparison]]] = []
         for version in versions:

@@ -31,12 +31,31 @@ from annals.domain.values import xid as xids
 
 def take_over_settings(changes: ChangeSet, resource: ResourceDraft, name: str) -> None:
     """Moves the settings of a subject that gets its Resource from its Group to it."""
-    group = changes.group(xids.join(*xids.segments(resource.xid)[:2]))
+    group = changes.group(xids.owners(resource.xid)[0])
     subjects = group.confluent.get("subjects", {})
     if name in subjects:
         settings = settings_of_facts(subjects[name])
         set_subject_of_group(group, name, NO_SETTINGS)
         set_resource_settings(changes, resource, settings)
+
+
+def give_settings(changes: ChangeSet) -> None:
+    """Moves the settings of subjects whose Resources other APIs create from their Group to those.
+
+    A level in the request wins.
+    """
+    for resource in changes.resources.values():
+        if not resource.is_new or resource.xref is not None or not _is_schema(resource.xid):
+            continue
+        group = changes.group(xids.owners(resource.xid)[0])
+        name = subject_name(resource.xid, resource.confluent)
+        if name not in group.confluent.get("subjects", {}):
+            continue
+        level = resource.meta.attributes.get("compatibility")
+        take_over_settings(changes, resource, name)
+        if level is not None:
+            write_meta(changes, resource, {"compatibility": level}, WriteOptions(patch=True))
+            changes.accepted_resources.discard(resource.xid)
 
 
 def keep_settings(changes: ChangeSet) -> None:
@@ -47,8 +66,8 @@ def keep_settings(changes: ChangeSet) -> None:
             continue
         compatibility = stored.attributes["meta"].get("compatibility")
         settings = settings_of_resource(facts_of(stored.private), compatibility)
-        group = changes.groups.get(xids.stream(xids.join(*xids.segments(resource.xid)[:2])))
-        if group is not None and not group.is_deleted and not settings.is_empty:
+        group = changes.groups.get(xids.stream(xids.owners(resource.xid)[0]))
+        if group is not None and not group.is_deleted:
             set_subject_of_group(group, subject_name(resource.xid, facts_of(stored.private)), settings)
 
 
@@ -62,7 +81,7 @@ def drop_replaced_levels(changes: ChangeSet) -> None:
 
 
 def drop_settings(changes: ChangeSet, group_xid: str, name: str) -> None:
-    """Drops the settings of a subject without a Resource, whose last version is gone (CSR-605)."""
+    """Drops the settings of a subject without a Resource: its last version is gone (CSR-605), or it is restored."""
     entity = changes.find(group_xid)
     if entity is not None and name in facts_of(entity.private).get("subjects", {}):
         group = changes.group(group_xid)

@@ -23,6 +23,7 @@ from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.confluent.delete import forget_subject
 from annals.domain.decisions.confluent.subject_settings import set_subject_of_group, store_settings
 from annals.domain.decisions.confluent.world_entities import entity_finder
+from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.values import xid as xids
 
 
@@ -90,13 +91,14 @@ def _versions_in_scope(changes: ChangeSet, registry: SchemaRegistry, scope: Subj
 
 
 def _clear_modes(changes: ChangeSet, registry: SchemaRegistry, scope: Subject) -> None:
-    """Clears the modes of all subjects in a context (CSR-708)."""
+    """Clears the modes of all subjects in a context (CSR-708). Raises: Problem if one is read-only."""
     group_id = registry.group(scope.context)
     if group_id is None:
         return
     xid = xids.join(GROUPS, group_id)
     for entity in changes.world.members(xids.join(GROUPS, group_id, RESOURCES)):
         if facts_of(entity.private).get("mode") is not None:
+            check_writable(changes, entity.xid, frozenset())
             resource = changes.resource(entity.xid)
             resource.confluent = with_facts(resource.confluent, mode=None)
             resource.meta.touch()

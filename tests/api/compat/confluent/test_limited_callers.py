@@ -21,6 +21,7 @@ TOKENS: Final = json.dumps(
 )
 HIDDEN: Final = '{"type":"object","required":["secret"],"properties":{"secret":{"enum":["x"]}}}'
 SHOWN: Final = '{"type":"object","properties":{"p":{"type":"object","properties":{}}}}'
+BASE_REFERENCE: Final = {"name": "b", "subject": ":.other:base", "version": 1}
 INT, LONG, STRING = ({"schema": f'"{name}"'} for name in ("int", "long", "string"))
 
 
@@ -60,6 +61,22 @@ def test_a_hidden_reference_is_none(api: Api, path: str, by: str) -> None:
 
     assert answer_about("hidden") == answer_about("absent")
     assert "No schema reference found" in answer_about("hidden")
+
+
+@pytest.mark.parametrize("by", ["root", "rob", "lea"])
+def test_an_xref_shows_a_hidden_target(api: Api, by: str) -> None:
+    # ACC-81, CSR-909: reading follows an xref, as in every other API
+    for path, body in ((":.other:base", INT), (":.other:hidden", {**STRING, "references": [BASE_REFERENCE]})):
+        assert ask(api, "POST", f"/subjects/{path}/versions", body)[0] == 200
+    api.done("PUT", "/schemagroups/lab", {}, authorization="Bearer root")
+    xref = {"xref": "/schemagroups/other/schemas/hidden"}
+    api.done("PUT", "/schemagroups/lab/schemas/view/meta", xref, authorization="Bearer root")
+    shown = ask(api, "GET", "/subjects/:.lab:view/versions/1", by=by)[1]
+    assert (shown["subject"], shown["schema"], shown["id"]) == (":.lab:view", '"string"', 2)
+    assert shown["references"] == [{"name": "b", "subject": ":.other:base", "version": 1}]
+    assert ask(api, "GET", "/subjects?subjectPrefix=:.lab:", by=by) == (200, [":.lab:view"])
+    assert ask(api, "GET", "/schemas/ids/2?subject=:.lab:view", by=by)[1]["schema"] == '"string"'
+    assert ask(api, "GET", f"/schemas/guids/{shown['guid']}", by=by)[1]["schema"] == '"string"'
 
 
 def test_ids_are_not_used_up_by_one_context(api: Api) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from threading import Event
 from typing import Any
 
 import pytest
 
 from annals.api.compat.confluent.paths import BASE
+from annals.api.compat.confluent.reading import ConfluentRead
+from annals.api.compat.confluent.writing import ConfluentWrite, ConfluentWriter, Prepare, Prepared
+from annals.api.http.response import Response
 from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.access.roles import CONSOLE
@@ -135,11 +140,14 @@ def test_versions_of_one_stream_are_deleted_with_their_numbers(api: Api) -> None
 
 
 def test_readonly_resources_refuse_writes(store_url: str) -> None:
-    # CSR-517, CSR-711
+    # CSR-517, CSR-711: `recursive` clears no mode of one either
     create(store_url, default_source())
     with serving(store_url, ports={"caller": CONSOLE}) as api:
         api.done("POST", f"{BASE}/subjects/a/versions", {"schema": '"int"'})
+        api.done("PUT", f"{BASE}/mode/a", {"mode": "READONLY"})
         api.done("PATCH", f"{GROUP}/a/meta", {"readonly": True})
+        for path in ("/mode/a", "/mode?recursive=true"):
+            assert api.send("DELETE", BASE + path).json()["error_code"] == 42205
         refused = api.send("POST", f"{BASE}/subjects/a/versions", {"schema": '"string"'}).json()
         assert refused["error_code"] == 42205
         assert found(api, "/mode/a") == {"mode": "READONLY"}
@@ -245,6 +253,116 @@ def test_settings_are_kept_in_the_entities_that_they_are_of(api: Api) -> None:
     assert facts["/schemagroups/lab"] == {"config": {"compatibilityLevel": "NONE"}}
     assert facts["/schemagroups/default"] == {"subjects": {"later": {"config": {"compatibilityLevel": "NONE"}}}}
     assert facts[f"{GROUP}/s"]["config"] == {"compatibilityLevel": "NONE"}
+
+
+def settings_of(api: Api, subject: str) -> tuple[Any, Any]:
+    """The own level and mode of a subject; None if it has none."""
+    config, mode = found(api, f"/config/{subject}"), found(api, f"/mode/{subject}")
+    return config.get("compatibilityLevel"), mode.get("mode")
+
+
+def test_settings_come_with_a_resource_and_stay_without_it(api: Api) -> None:
+    # CSR-712: whichever API creates and deletes the Resource
+    api.done("PUT", f"{BASE}/config/s", {"compatibility": "FULL", "normalize": True})
+    api.done("PUT", f"{BASE}/mode/s", {"mode": "READONLY"})
+    write(api, "s", "int")
+    assert settings_of(api, "s") == ("FULL", "READONLY")
+    assert api.send("GET", f"{GROUP}/s/meta").json()["compatibility"] == "full"
+    assert found(api, "/config/s")["normalize"] is True
+    assert api.send("POST", f"{BASE}/subjects/s/versions", {"schema": '"long"'}).status_code == 422
+    for path in ("/mode/s", "/config/s"):
+        api.done("DELETE", BASE + path)
+    api.done("DELETE", f"{GROUP}/s")
+    assert settings_of(api, "s") == (None, None), "what the Group knew is outdated"
+    api.done("PUT", f"{BASE}/mode/s", {"mode": "READONLY"})
+    write(api, "s", "int")
+    api.done("DELETE", f"{GROUP}/s")
+    write(api, "s", "int")
+    assert settings_of(api, "s") == (None, "READONLY")
+
+
+def test_settings_of_a_request_and_of_the_past_win_over_those_of_the_group(api: Api) -> None:
+    # CSR-712, CSR-713, WRITE-96: a level in the request that creates the Resource, and a restored Resource as it was
+    api.done("PUT", f"{BASE}/config/s", {"compatibility": "FULL", "normalize": True})
+    api.done("PUT", f"{GROUP}/s$details", {"format": FORMAT, "schema": "int", "meta": {"compatibility": "forward"}})
+    assert (settings_of(api, "s"), found(api, "/config/s")["normalize"]) == (("FORWARD", None), True)
+    before = int(api.send("GET", "/-/log/head").json()["position"])
+    api.done("DELETE", f"{GROUP}/s")
+    api.done("PUT", f"{BASE}/mode/s", {"mode": "READONLY"})
+    api.done("POST", f"/-/restore{GROUP}/s?asof={before}")
+    assert settings_of(api, "s") == ("FORWARD", None)
+    api.done("DELETE", f"{GROUP}/s")
+    assert settings_of(api, "s") == ("FORWARD", None)
+
+
+@pytest.mark.parametrize("path", ["subjects/s", "subjects/s/versions/latest"])
+def test_a_deletion_names_what_it_deletes(store_url: str, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    # CSR-602, CSR-404: also where another API has added a Version after the request was read
+    create(store_url, default_source())
+    with serving(store_url) as api:
+        api.done("POST", f"{BASE}/subjects/s/versions", {"schema": '"string"'})
+        answer = ConfluentWriter.answer
+        is_read, is_written = Event(), Event()
+
+        async def answer_late(self: ConfluentWriter, request: ConfluentWrite, prepare: Prepare, show: Any) -> Response:
+            def prepare_and_wait(read: ConfluentRead) -> Prepared | Response:
+                prepared = prepare(read)
+                is_read.set()
+                assert is_written.wait(60)
+                return prepared
+
+            return await answer(self, request, prepare_and_wait, show)
+
+        async def delete_while_writing() -> Any:
+            deletion = asyncio.create_task(api.client.delete(f"{BASE}/{path}"))
+            assert await asyncio.to_thread(is_read.wait, 60)
+            version = {"format": FORMAT, "schema": "int"}
+            written = await api.client.put(f"{GROUP}/s/versions/v1$details", json=version)
+            assert written.status_code == 201
+            is_written.set()
+            return (await deletion).json()
+
+        monkeypatch.setattr(ConfluentWriter, "answer", answer_late)
+        assert api.runner.run(delete_while_writing()) == ([1, 2] if path == "subjects/s" else 2)
+
+
+def test_a_context_with_other_resources_is_not_empty(store_url: str) -> None:
+    # CSR-314
+    source = default_source()
+    source["groups"]["schemagroups"]["resources"]["tables"] = {"singular": "table"}
+    create(store_url, source)
+    with serving(store_url) as api:
+        api.done("PUT", "/schemagroups/lab/tables/t", {"a": 1})
+        refused = api.send("DELETE", f"{BASE}/contexts/.lab")
+        assert (refused.status_code, refused.json()["error_code"]) == (422, 42211)
+        api.done("DELETE", "/schemagroups/lab/tables/t")
+        api.done("DELETE", f"{BASE}/contexts/.lab")
+        assert found(api, "/contexts") == ["."]
+
+
+@pytest.mark.parametrize("schema", ['"long"', '{"type": "object"}'], ids=["AVRO", "JSON"])
+def test_an_alias_of_a_subject_with_another_id(api: Api, schema: str) -> None:
+    # CSR-312, CSR-309
+    for name in ("Orders", "orders"):
+        api.done("POST", f"{BASE}/subjects/{name}/versions", {"schema": '"int"'})
+    api.done("PUT", f"{BASE}/config/orders", {"alias": "target"})
+    body = {"schema": schema, "schemaType": "AVRO" if schema == '"long"' else "JSON"}
+    api.done("POST", f"{BASE}/subjects/orders/versions", body)
+    assert found(api, "/subjects/target/versions") == [1]
+
+
+@pytest.mark.parametrize("id", ["a:b", "_~:foo", "_~~41", "_~a~3Ab", "A:b"])
+def test_a_group_whose_id_is_no_name_of_a_context(api: Api, id: str) -> None:
+    # CSR-306, CSR-309, CSR-302: its context has an escaped name, under which all of it is found
+    api.done("PUT", f"/schemagroups/{id}/schemas/s$details", {"format": FORMAT, "schema": "int"})
+    context = found(api, "/contexts")[-1]
+    (name,) = found(api, "/subjects")
+    assert name == f":{context}:s" and context != "."
+    api.done("POST", f"{BASE}/subjects/{name}/versions", {"schema": '"long"'})
+    assert found(api, f"/contexts/{context}/subjects/s/versions") == [1, 2]
+    assert api.send("GET", f"/schemagroups/{id}").json()["schemascount"] == 1
+    api.done("DELETE", f"{BASE}/subjects/{name}")
+    assert found(api, "/subjects") == []
 
 
 def test_unknown_members_are_ignored_and_flags_have_any_case(api: Api) -> None:
