@@ -1,4 +1,4 @@
-"""Fixtures of stores, the order of tests, settings of hypothesis, and options of Spark's JVM."""
+"""Fixtures of stores, the order of tests, settings of hypothesis and httpx, and options of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 from tests.support import spark_archive
@@ -30,6 +31,10 @@ settings.register_profile(
     "annals", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("annals")
+
+# The default of 5 seconds is too short for a response of a server on a busy machine.
+for phase in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
 
 os.environ.setdefault(spark_archive.OPTIONS, spark_archive.options())
 

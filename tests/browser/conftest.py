@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.browser import Walk, chromium, walking
+from tests.support.browser import Walk, chromium, wait_for_comparisons, walking
 from tests.support.registries.sample import fill
 from tests.support.serving import serving
 
@@ -32,6 +32,7 @@ def sample_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home: Path = tmp_path_factory.mktemp("sample")
     with serving(f"sqlite:///{home / 'annals.db'}", home) as served:
         fill(served.url)
+        wait_for_comparisons(served.url, "schemagroups/sensors/schemas/reading?left=1&right=3")
         yield served.url
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import Walk, walking
+from tests.support.browser import Walk, click, wait_for_comparisons, walking
 from tests.support.registries.sample import HOSTILE, fill
 from tests.support.serving import serving
 
@@ -40,6 +40,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             headers = {"xRegistry-format": "JsonSchema/draft-07", "content-type": "application/json"}
             answer = httpx.put(f"{served.url}/{GROUP}/order/versions/{id}", content=text, headers=headers)
             assert answer.is_success, answer.text
+        orders = (f"{GROUP}/order?left=1&right=2", f"{GROUP}/order?left=2&right=1")
+        wait_for_comparisons(served.url, f"{READING}?left=1&right=3", *orders)
         yield served.url
 
 
@@ -57,6 +59,7 @@ def rows(page: Page, table: str) -> list[list[str]]:
 
 def follow(page: Page, name: str) -> None:
     page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
+    page.wait_for_load_state()
 
 
 def changes(page: Page) -> list[list[str]]:
@@ -90,7 +93,7 @@ def test_two_versions(walk: Walk) -> None:
     assert "reader-value-missing" in page.get_by_role("table", name="Changes", exact=True).inner_text()
     page.get_by_role("combobox", name="Left version", exact=True).select_option("2")
     page.get_by_role("combobox", name="Right version", exact=True).select_option("1")
-    page.get_by_role("button", name="Compare", exact=True).click()
+    click(page, "button", "Compare")
     assert "left=2" in page.url and "right=1" in page.url and "of=meaning" in page.url
     assert [row[0] for row in changes(page)] == ["Changed", "Removed"]
     follow(page, "Attributes")
@@ -117,12 +120,12 @@ def test_two_moments(walk: Walk, url: str) -> None:
     expect(page.get_by_role("combobox", name="Left version", exact=True)).to_have_count(0)
     history = httpx.get(f"{url}/-/history/schemagroups/sensors").json()
     page.get_by_role("textbox", name="Left moment", exact=True).fill(history[0]["xregcorrelationid"])
-    page.get_by_role("button", name="Compare", exact=True).click()
+    click(page, "button", "Compare")
     found = {row[2]: row[3:] for row in rows(page, "Attributes") if row[0] == "/schemagroups/sensors"}
     assert found["description"] == ["Readings of all sensors.", "Readings of all sensors of the field."]
     expect(page.get_by_role("main")).to_contain_text("as of position")
     page.get_by_role("textbox", name="Right moment", exact=True).fill(history[0]["xregcorrelationid"])
-    page.get_by_role("button", name="Compare", exact=True).click()
+    click(page, "button", "Compare")
     expect(page.get_by_role("status").filter(has_text="No difference")).to_be_visible()
 
 

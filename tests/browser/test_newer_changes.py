@@ -183,7 +183,7 @@ def test_a_connection_that_ends_is_made_again(following: Walk, tmp_path: Path) -
         expect(newer(page)).to_have_text("1 newer change Show")
     with serving(database, tmp_path, "--port", port) as served:
         change(served.url)
-        expect(newer(page)).to_have_text("2 newer changes Show", timeout=15_000)
+        expect(newer(page)).to_have_text("2 newer changes Show")
 
 
 def test_very_many_changes_end_the_stream(following: Walk) -> None:

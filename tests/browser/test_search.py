@@ -19,7 +19,7 @@ _READING: Final = "/schemagroups/sensors/schemas/reading"
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
 def walk(request: pytest.FixtureRequest, browser: Browser, sample_url: str) -> Iterator[Walk]:
-    until(lambda: httpx.get(f"{sample_url}/-/search?q=celsius").json()["count"] == 1, 10)
+    until(lambda: httpx.get(f"{sample_url}/-/search?q=celsius").json()["count"] == 1)
     with walking(browser, sample_url, java_script_enabled=request.param) as walk:
         yield walk
 

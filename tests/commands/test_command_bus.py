@@ -237,7 +237,7 @@ def test_failures_to_catch_up_are_logged(
     for number in range(len(failures)):
         caught_up.clear()
         command_bus.submit(write(f"/dirs/d{number}")).result()
-        assert caught_up.wait(10)
+        assert caught_up.wait(60)
     command_bus.close()
     assert [str(record.exc_info and record.exc_info[1]) for record in caplog.records] == [
         "the disk is full",
@@ -274,7 +274,7 @@ def test_a_queue_that_is_full_refuses_more(store: Store) -> None:
     go = Event()
 
     def slow(command: Command, world: World, context: Context) -> Decision:
-        go.wait(10)
+        go.wait(60)
         return decide(command, world, context)
 
     command_bus = CommandBus(store, [], slow, max_waiting=2)

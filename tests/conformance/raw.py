@@ -30,7 +30,7 @@ def request(method: str, path: str | bytes, body: bytes = b"", *headers: bytes) 
 def exchange(url: str, sent: bytes, hang_up: bool = False) -> Answer:
     """Sends bytes and returns the response. hang_up: whether the client closes its side of the connection."""
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
         connection.sendall(sent)
         if hang_up:
             connection.shutdown(socket.SHUT_WR)

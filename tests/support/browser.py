@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from tests.support.downloads.npm import packages
 from tests.support.left_out import leave_out
+from tests.support.polling import until
 
 _AXE: Final = "axe-core@4.11.0"
 #: The impacts of axe-core that a page must not have (UI-21).
@@ -24,6 +26,10 @@ _SERIOUS: Final = ("serious", "critical")
 FEED: Final = re.compile(r"/-/events\?subject=")
 NARROW: Final = 360
 WIDE: Final = 1280
+
+
+# The default of 5 seconds is too short for a busy machine.
+expect.set_options(timeout=60_000)
 
 
 @contextmanager
@@ -144,6 +150,19 @@ def click(page: Page, role: Literal["button", "link"], name: str) -> None:
     """Presses a button or follows a link, and waits until the next page is loaded, because its scripts change it."""
     page.get_by_role(role, name=name, exact=True).click()
     page.wait_for_load_state()
+
+
+def wait_for_comparisons(url: str, *paths: str) -> None:
+    """Waits until pages that compare by meaning have a result: each waits only briefly, but later ones find it.
+
+    url: of a registry. paths: what is compared, below `/ui/compare/`, with a query.
+    """
+    for path in paths:
+        until(partial(_is_found, f"{url}/ui/compare/{path}&of=meaning"))
+
+
+def _is_found(url: str) -> bool:
+    return httpx.get(url).is_success
 
 
 def fill_in(page: Page, **values: str) -> None:

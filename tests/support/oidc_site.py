@@ -9,7 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import httpx
+
 from tests.support.oidc import CLIENT, SECRET, Provider, provider
+from tests.support.polling import until
 from tests.support.ports import free_port
 from tests.support.serving import serving
 
@@ -55,4 +58,6 @@ def running_site(
         secrets = {"ANNALS_OIDC_CLIENT_SECRET_FILE": str(folder / "secret"), "ANNALS_MASTER_KEY": MASTER_KEY}
         all_settings |= {**(secrets if is_confidential else {}), **settings}
         with serving(f"sqlite:///{folder}/annals.db", folder, "--port", str(port), **all_settings):
+            # A page waits only briefly for a provider that has not answered yet.
+            until(lambda: "does not answer" not in httpx.get(f"{url}/ui/login").text)
             yield Site(url, running, folder)

@@ -31,7 +31,7 @@ def free_port(address: str = "127.0.0.1") -> int:
             return port
 
 
-def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_for_port(port: int, alive: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits until the port accepts connections. Raises: RuntimeError after the time, or if the process has ended."""
     end = time.monotonic() + seconds
     while True:

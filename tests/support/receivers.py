@@ -95,7 +95,7 @@ def listener(handle: Handle, context: ssl.SSLContext | None = None) -> Iterator[
 
     thread = Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield ports[0]
     finally:

@@ -50,7 +50,7 @@ def test_changes_hold_in_each_process_within_a_second(store_url: str, tmp_path: 
         time.sleep(1)
         assert [status(url, rotated) for url in urls] == [401, 401]
         for end in ends:
-            until(end.is_set, 6)
+            until(end.is_set)
         assert [status(url, "t") for url in urls] == [403, 403]
         grant = console("grants", "add", "caller:nora", "reader")
         time.sleep(1)
@@ -85,7 +85,7 @@ def _stream_end(url: str, credential: str) -> threading.Event:
         ended.set()
 
     threading.Thread(target=read, daemon=True).start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     return ended
 
 
@@ -101,7 +101,7 @@ def test_a_use_is_written_once_a_minute(sqlite_url: str, tmp_path: Path) -> None
             for _ in range(4):
                 status(served.url, key)
                 time.sleep(1)
-            until(lambda: file.execute(rows).fetchall(), 10)
+            until(lambda: file.execute(rows).fetchall())
             [(id, at, address)] = file.execute(rows).fetchall()
             assert (id, address) == (key.split("_")[1], "127.0.0.1") and abs(at - began) < 10
             time.sleep(3)

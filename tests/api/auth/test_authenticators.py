@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from annals.api.auth.identity import Identity
 from annals.domain.access.roles import Caller, Role
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.support.examples import examples
+from tests.support.polling import until
 from tests.support.registries.in_process import Api, create, serving
 
 TOKENS = {
@@ -168,22 +170,28 @@ def test_a_changed_file_is_read_again(
         def write(text: str) -> None:
             (tmp_path / "new").write_text(text)
             (tmp_path / "new").replace(file)
-            api.runner.run(asyncio.sleep(0.3))
 
-        assert whoami(api, authorization="Bearer t")["role"] == "reader"
+        def role() -> object:
+            return whoami(api, authorization="Bearer t")["role"]
+
+        def messages() -> list[str]:
+            api.runner.run(asyncio.sleep(0.05))  # time for several looks at the file
+            return [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
+
+        assert role() == "reader"
         write(entry("writer"))
-        assert whoami(api, authorization="Bearer t")["role"] == "writer"
-        for broken in ("{", entry("king"), '{"t": {"name": "console"}}', "[]"):
+        until(lambda: role() == "writer")
+        for number, broken in enumerate(("{", entry("king"), '{"t": {"name": "console"}}', "[]"), 1):
             write(broken)
-            assert whoami(api, authorization="Bearer t")["role"] == "writer"
+            until(partial(lambda number: len(messages()) == number, number))
+            assert role() == "writer"
             assert file_errors(api) == f'annals_auth_file_error{{file="{file}"}} 1.0'
         file.unlink()
-        api.runner.run(asyncio.sleep(0.3))
-        assert whoami(api, authorization="Bearer t")["role"] == "writer"
-        messages = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
-        assert len(messages) == 5 and all(str(file) in line for line in messages)
+        until(lambda: len(messages()) == 5)
+        assert role() == "writer"
+        assert len(messages()) == 5 and all(str(file) in line for line in messages())
         write(entry("admin"))
-        assert whoami(api, authorization="Bearer t")["role"] == "admin"
+        until(lambda: role() == "admin")
         assert file_errors(api).endswith(" 0.0")
 
 

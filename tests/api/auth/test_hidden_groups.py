@@ -13,6 +13,7 @@ import pytest
 
 from annals.api.auth.files import periodic_tasks
 from annals.api.feeds import feeds, reader, rights_check
+from annals.api.registry.log_head_watcher import LogHeadWatcher
 from tests.api.feeds.streams import reading
 from tests.support.registries.in_process import Api, create, serving
 
@@ -255,7 +256,7 @@ def test_a_stream_ends_when_its_reader_has_other_rights(
             assert len(await stream.until(2)) >= 2, "rights that stay the same end no stream"
             (tmp_path / "new").write_text(json.dumps(known | left))
             (tmp_path / "new").replace(file)
-            await asyncio.wait_for(stream.ended.wait(), 5)
+            await asyncio.wait_for(stream.ended.wait(), 60)
 
     with serving(sqlite_url, tokens=str(file)) as api:
         api.runner.run(follow(api))
@@ -306,12 +307,16 @@ def test_a_long_poll_ends_when_its_reader_has_other_rights(
         root, reader = ({"authorization": f"Bearer {token}"} for token in ("root", "c"))
         head = (await api.client.put("/dirs/a", json={}, headers=root)).headers["annals-position"]
         waiting = asyncio.create_task(api.client.get(f"{feed}?after={head}&wait=20", headers=reader))
-        await asyncio.sleep(0.2)
+        following: LogHeadWatcher = api.app.state.stop_following.__self__
+        while not following.waiting:
+            await asyncio.sleep(0.01)
         (tmp_path / "new").write_text(json.dumps(known))
         (tmp_path / "new").replace(file)
-        await asyncio.sleep(1)
+        while (await api.client.get("/dirs/a", headers=reader)).status_code == 200:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
         await api.client.patch("/dirs/a", json={"name": "secret"}, headers=root)
-        answer = await asyncio.wait_for(waiting, 10)
+        answer = await asyncio.wait_for(waiting, 60)
         assert answer.status_code == 200 and "/dirs/a" not in answer.text
 
     with serving(sqlite_url, tokens=str(file)) as api:

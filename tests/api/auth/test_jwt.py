@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from annals.api.auth import issuer_requests, jwt_keys
 from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme
 from annals.api.auth.issuer_requests import MAX_BYTES
 from annals.api.auth.jwt import CACHE_SIZE, MAX_TOKEN_LENGTH, JwtVerifier
@@ -381,13 +382,15 @@ def test_keys_come_in_bounded_time_and_size(broken: str, caplog: pytest.LogCaptu
         assert (
             named(JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a")), token()) is None
         )
-        assert time.monotonic() - began < 8 and len(request_times) == 1
+        assert time.monotonic() - began < 20 and len(request_times) == 1
     assert len([record for record in caplog.records if url in record.getMessage()]) == 1
 
 
 def test_key_fetches_are_shared_and_do_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """ACC-27, ACC-28: waiting requests share one fetch, and only requests with an unknown key wait."""
-    with issuer(_answer(_SET), pause=0.002) as (url, request_times):
+    for module in (issuer_requests, jwt_keys):
+        monkeypatch.setattr(module, "FETCH_SECONDS", 60.0)
+    with issuer(_answer(_SET), pause=0.008) as (url, request_times):
         tokens = JwtVerifier(IssuerKeys(url, DestinationGuard("127.0.0.1")), ClaimSettings("i", "a"))
 
         async def several() -> None:

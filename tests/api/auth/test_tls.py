@@ -266,18 +266,18 @@ def test_new_files_serve_new_connections(
         assert all(was_resumed for was_resumed, _ in again.values())
         (home / "cert.pem").write_text("broken")
         token = {"authorization": "Bearer t"}
-        until(lambda: f'file_error{{file="{home}/cert.pem"}} 1.0' in metrics(http, running, token), 6)
+        until(lambda: f'file_error{{file="{home}/cert.pem"}} 1.0' in metrics(http, running, token))
         assert subject_of_server(running, authority) == "server"
         for number, name in enumerate(("cert.pem", "key.pem")):
             shutil.copy(issued["next"][number], home / name)
-        until(lambda: subject_of_server(running, authority) == "next", 6)
+        until(lambda: subject_of_server(running, authority) == "next")
         assert who(running, authority, issued["ci"]) == ("ci", "certificate"), "the new one asks for certificates too"
         assert f'file_error{{file="{home}/cert.pem"}} 0.0' in metrics(http, running, token)
         # Resuming an old session would skip the check of the client's certificate by a new authority.
         for each, (_, session) in again.items():
             assert not resumed(running, authority, issued["ci"], each, session)[0]
         (home / "clients.json").write_text(json.dumps({"O=Example,CN=ci": {"name": "renamed"}}))
-        until(lambda: who(running, authority, issued["ci"]) == ("renamed", "certificate"), 6)
+        until(lambda: who(running, authority, issued["ci"]) == ("renamed", "certificate"))
 
 
 def metrics(http: httpx.Client, running: Served, headers: dict[str, str]) -> str:

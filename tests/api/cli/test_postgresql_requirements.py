@@ -80,7 +80,7 @@ def test_a_server_with_tls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         verified, unknown = (f"{url}?sslmode=verify-full&sslrootcert={root}" for root in (authority, other))
         with serving(verified, folder, PGSSLMODE="disable") as served:
             httpx.put(f"{served.url}/schemagroups/g", json={"name": "Group"}).raise_for_status()
-            until(lambda: httpx.get(f"{served.url}/-/search?q=group").raise_for_status().json()["count"], 10)
+            until(lambda: httpx.get(f"{served.url}/-/search?q=group").raise_for_status().json()["count"])
             assert _connections(url, "ssl") > _connections(url, "NOT ssl") == 0
         ended = annals_process("log", "verify", "--database", unknown, cwd=folder)
         assert (ended.returncode, "certificate verify failed" in ended.stderr) == (ExitCode.STORE, True)

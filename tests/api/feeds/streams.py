@@ -48,7 +48,7 @@ class Stream:
 
     async def until(self, count: int) -> list[Sent]:
         """The events, as soon as there are at least this many."""
-        async with asyncio.timeout(5), self._grown:
+        async with asyncio.timeout(60), self._grown:
             await self._grown.wait_for(lambda: len(parse_events(self.text)) >= count)
         return parse_events(self.text)
 
@@ -74,7 +74,7 @@ async def reading(api: Api, path: str, **headers: str) -> AsyncIterator[Stream]:
         yield stream
     finally:
         stream.left.set()
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
 
 
 def scope(path: str, headers: dict[str, str]) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def test_a_long_poll_is_answered_by_the_next_commit(fresh: Api, monkeypatch: pyt
         await asyncio.sleep(0.05)
         assert not pending.done()
         await fresh.client.put(late, json={})
-        return [event["subject"] for event in (await asyncio.wait_for(pending, 5)).json()]
+        return [event["subject"] for event in (await asyncio.wait_for(pending, 60)).json()]
 
     assert fresh.runner.run(poll("after=10&wait=20", "/dirs/d2")) == ["/", "/dirs/d2"]
     assert fresh.runner.run(poll("after=10&wait=20&subject=/dirs/d3", "/dirs/d3")) == ["/dirs/d3"]

@@ -91,9 +91,9 @@ def test_nonsense_is_left_aside(headers: dict[str, str]) -> None:
 @pytest.mark.parametrize("unit", ["a", "a=", "a ", ";", '"', '\\"', ",", "for=1;"])
 def test_long_headers_take_linear_time(unit: str) -> None:
     # ACC-114: a client without a credential can send such a header, and a proxy passes it on
-    started_at = time.perf_counter()
+    started_at = time.thread_time()
     assert base({"forwarded": unit * (16_000 // len(unit))}) == "http://inner"
-    assert time.perf_counter() - started_at < 1
+    assert time.thread_time() - started_at < 1
 
 
 def test_networks_are_checked_at_the_start() -> None:

@@ -46,7 +46,7 @@ def test_a_client_that_takes_nothing_frees_its_thread() -> None:
     async def clients() -> None:
         streams = StreamingPool(threads=1, stall_seconds=0.05)
         _, stalled = await streams.start(lambda: (number for number in range(1000)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             head, _ = await streams.start(lambda: (letter for letter in "ab"))
         assert head == "a"
         with pytest.raises(ClientStalled):
@@ -63,7 +63,7 @@ def test_a_pool_that_closes_does_not_wait_for_clients() -> None:
         _, rest = await streams.start(lambda: (number for number in range(1000)))
         started_at = monotonic()
         streams.close()
-        assert monotonic() - started_at < 5
+        assert monotonic() - started_at < 15, "less than STALL_SECONDS"
         with pytest.raises(StreamStopped):
             _ = [item async for item in rest]
 
@@ -82,7 +82,7 @@ def test_a_job_that_fails_when_it_is_stopped() -> None:
         streams = StreamingPool(threads=1, stall_seconds=0.05)
         _, rest = await streams.start(job)
         await asyncio.sleep(0.3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             with pytest.raises(ConnectionError):
                 _ = [item async for item in rest]
         await asyncio.to_thread(streams.close)

@@ -18,7 +18,7 @@ from tests.support.stores import database_of
 
 
 @contextmanager
-def locked(url: str, table: str, seconds: float = 10) -> Iterator[Event]:
+def locked(url: str, table: str, seconds: float = 50) -> Iterator[Event]:
     """Locks a table during the block, at most so long; yields what is set once the lock has ended.
 
     A thread ends it, because a blocked event loop could not.

@@ -124,7 +124,7 @@ def test_the_setting_is_the_longest_wait(sqlite_url: str) -> None:
     with serving(sqlite_url, waitfor_seconds=0.1) as api:
         began = time.monotonic()
         assert api.send("GET", "/?waitfor=1000").status_code == 503
-        assert 0.1 <= time.monotonic() - began < 2
+        assert 0.1 <= time.monotonic() - began < 4, "the default is 5 seconds"
         assert "from 0 to 0.1" in api.send("GET", "/?waitfor=1&timeout=1").text
 
 

@@ -91,15 +91,15 @@ def test_a_command_with_endless_checks_is_refused(registry: Store) -> None:
 def test_a_command_that_cannot_be_checked_does_not_stop_the_next(registry: Store) -> None:
     with closing(CommandBus(registry, [])) as command_bus:
         with pytest.raises(UnicodeEncodeError):
-            command_bus.submit(lone_surrogate(1)).result(10)
-        assert command_bus.submit(WriteTree(SCHEMA, avro(1), WriteMethod.PUT)).result(10).events
+            command_bus.submit(lone_surrogate(1)).result(60)
+        assert command_bus.submit(WriteTree(SCHEMA, avro(1), WriteMethod.PUT)).result(60).events
 
 
 def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
     class Slow(DocumentChecker):
         def check(self, document_checks: Any, content: Any, report: Any = None) -> dict[DocumentCheck, CheckResult]:
             started.set()
-            go.wait(10)
+            go.wait(60)
             return super().check(document_checks, content, report)
 
     started, go = Event(), Event()
@@ -108,7 +108,7 @@ def test_cancelled_commands_are_skipped_during_checks(registry: Store) -> None:
         command_bus.submit(WriteTree("/schemagroups/g", {}, WriteMethod.PUT)).result()
         before = registry.log_end()
         withdrawn = command_bus.submit(WriteTree(SCHEMA, graphql, WriteMethod.PUT))
-        assert started.wait(10)
+        assert started.wait(60)
         assert withdrawn.cancel()
         go.set()
     assert registry.log_end() == before
@@ -127,7 +127,7 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
 
     def slow(command: Command, world: World, context: Context) -> Decision:
         deciding.set()
-        paused.wait(10)
+        paused.wait(60)
         return decide(command, world, context)
 
     command_bus = CommandBus(registry, [], slow)
@@ -137,7 +137,7 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
         )
         for number in range(8)
     ]
-    assert deciding.wait(10)
+    assert deciding.wait(60)
     closer = Thread(target=command_bus.close)
     closer.start()
     with pytest.raises(RuntimeError):
@@ -145,6 +145,6 @@ def test_closing_refuses_new_commands_and_answers_waiting_ones(registry: Store, 
             futures.append(command_bus.submit(WriteTree(f"{SCHEMA}{number}", avro(number), WriteMethod.PUT)))
             sleep(0.01)
     paused.set()
-    closer.join(30)
+    closer.join(60)
     assert not closer.is_alive()
     assert all(future.done() and future.exception() is None for future in futures)

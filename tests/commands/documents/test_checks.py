@@ -20,6 +20,7 @@ from annals.domain.decisions.checks.document_checks import CheckResult, Compatib
 from annals.domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
 from annals.domain.errors.problems import Problem, ServerBusy
 from annals.domain.model.builtin import default_source
+from tests.commands.documents.test_hostile import bombs
 
 SCHEMA = "/schemagroups/g1/schemas/s1"
 
@@ -142,11 +143,11 @@ def test_a_new_version_asks_as_much_as_its_line_is_long(command_bus: CommandBus,
 
 def test_a_slow_check_blocks_no_other_command(store: Store) -> None:
     # an untrusted document is checked with a time limit in a separate process, while other commands are written
-    heavy = record(*(f"f{number}" for number in range(200_000)))
-    with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=0.2)))) as command_bus:
+    [bomb] = bombs(1).values()
+    with closing(CommandBus(store, [], checker=DocumentChecker(CheckLimits(seconds=5)))) as command_bus:
         command_bus.submit(CreateRegistry("reg", default_source())).result()
         put(command_bus, "/schemagroups/g1", {})
-        slow = command_bus.submit(WriteTree(SCHEMA, {"format": "Avro/1.11", "schema": heavy}, WriteMethod.PUT))
+        slow = command_bus.submit(WriteTree(SCHEMA, {"format": "XSD/1.1", "schema": bomb.decode()}, WriteMethod.PUT))
         put(command_bus, "/schemagroups/g2", {})
         assert not slow.done()
         with pytest.raises(Problem) as problem:

@@ -179,10 +179,10 @@ def test_hostile_documents_do_not_block_other_requests(
 
 def test_checks_without_writing_leave_threads_for_others(served: Served) -> None:
     # reads, the readiness probe and a write of a small document respond while many requests to `/-/check` run
-    documents = list(bombs(8).values())
+    documents = list(bombs(12).values())
 
     def check(content: bytes) -> httpx.Response:
-        return httpx.post(f"{served.url}/-/check/schemagroups/g/schemas/c?format=XSD/1.1", content=content, timeout=60)
+        return httpx.post(f"{served.url}/-/check/schemagroups/g/schemas/c?format=XSD/1.1", content=content, timeout=250)
 
     with ThreadPoolExecutor(len(documents)) as clients, httpx.Client(base_url=served.url, timeout=60) as other:
         running: list[Future[httpx.Response]] = [clients.submit(check, content) for content in documents]

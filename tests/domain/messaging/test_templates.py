@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 from urllib.parse import quote
 
 import pytest
@@ -100,7 +100,7 @@ def test_level_1_only(template: str, count: int) -> None:
     ],
 )
 def test_no_template_takes_long(template: str, text: str) -> None:
-    since = perf_counter()
+    since = thread_time()
     match_templates([(template, text)])
     template_problems(template)
-    assert perf_counter() - since < 2
+    assert thread_time() - since < 2

@@ -43,11 +43,11 @@ def test_a_locked_database_is_named_once_when_it_begins_and_once_when_it_ends(tm
         for number in (1, 2):
             with locked(b):
                 a.write(f"g/s/later{number}")
-                until(partial(lambda number: len(lines(b)) == 2 * number - 1, number), 20)
+                until(partial(lambda number: len(lines(b)) == 2 * number - 1, number))
                 time.sleep(3)
                 assert len(lines(b)) == 2 * number - 1
                 assert "locked" in lines(b)[-1]
-            until(partial(lambda number: len(lines(b)) == 2 * number, number), 20)
+            until(partial(lambda number: len(lines(b)) == 2 * number, number))
             assert "again" in lines(b)[-1]
             wait_until_equal_logs(a, b)
         assert b.status("a")["state"] == "active"

@@ -63,7 +63,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path, ends: ob
         b.link("a", other.url)
         with other.next_request() as connection:
             ends(b, other.url)
-            connection.settimeout(10)
+            connection.settimeout(15)
             assert connection.recv(1) == b""
 
 
@@ -77,4 +77,4 @@ def test_a_changed_link_goes_on_at_once(tmp_path: Path) -> None:
             a.write("g/s/1")
             b.link("silent", other.url, scope=elsewhere, enabled=False)
             b.link("a", a.url, scope={"groups": ["/schemagroups/g"]})
-            until(lambda: b.request("GET", "/schemagroups/g/schemas/s").status_code == 200, 10)
+            until(lambda: b.request("GET", "/schemagroups/g/schemas/s").status_code == 200, 15)

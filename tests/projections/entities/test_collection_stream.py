@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import time
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -17,6 +16,7 @@ from annals.projections.database.connections import connect
 from annals.projections.entities.collection_stream import _COLUMNS, _FROM_MEMBERS, _POSITION
 from annals.projections.entities.rebuild import rebuild
 from tests.projections.entities.test_plans import large
+from tests.support.memory import peak_bytes
 from tests.support.registries.recorded import Registry
 
 __all__ = ["large"]
@@ -92,33 +92,36 @@ def test_a_collection_streams(registry: Registry) -> None:
     members = (f"/dirs/d/files/f{n}" for n in range(20_000))
     registry.record(("/dirs/d", {"name": "d"}), *((xid, {"name": "n" * 500}) for xid in members))
     gc.collect()
-    with registry.readers.stream_collection("/dirs/d/files", (2, 3)) as found:
-        tracemalloc.start()
-        assert found and sum(1 for _ in found.texts) == 20_000
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert peak < 3_000_000
+
+    def read() -> None:
+        with registry.readers.stream_collection("/dirs/d/files", (2, 3)) as found:
+            assert found and sum(1 for _ in found.texts) == 20_000
+
+    assert peak_bytes(read) < 3_000_000
 
 
 # Each statement has a transaction of its own, so it never sees tables that a rebuild swaps in without their rows.
 def test_lists_stay_whole_during_rebuilds(tree: Registry) -> None:
     expected, done = texts(tree, "/dirs/d/files"), Event()
 
-    def read() -> int:
-        reads = 0
+    reads = [0, 0]
+
+    def read(number: int) -> None:
         while not done.is_set():
             assert texts(tree, "/dirs/d/files") == expected
-            reads += 1
-        return reads
+            reads[number] += 1
 
     with ThreadPoolExecutor(2) as pool:
-        readers = [pool.submit(read) for _ in range(2)]
+        readers = [pool.submit(read, number) for number in range(2)]
         try:
-            for _ in range(10):
+            rebuilds = 0
+            while rebuilds < 10 or (min(reads) <= 10 and not any(reader.done() for reader in readers)):
                 rebuild(tree.store)
+                rebuilds += 1
         finally:
             done.set()
-        assert all(reader.result() > 10 for reader in readers)
+        for reader in readers:
+            reader.result()
 
 
 # A list takes its snapshot after its locks, so a list that waits for a swap sees the rows of the new table. Readers on
@@ -136,7 +139,7 @@ def test_a_list_that_waits_for_a_swap_is_whole(postgres_url: str) -> None:
             waiting = pool.submit(texts, registry, "/dirs/d/files", (1, 2))
             time.sleep(0.5)
             assert not waiting.done()
-        assert waiting.result(10) == expected
+        assert waiting.result(60) == expected
 
 
 @pytest.mark.scale

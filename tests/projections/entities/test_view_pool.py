@@ -55,7 +55,7 @@ def connections_in_use(readers: ViewPool) -> Iterator[ThreadPoolExecutor]:
         for _ in range(number):
             threads.submit(readers._statements.run, read)
         try:
-            assert all(begun.acquire(timeout=30) for _ in range(number))
+            assert all(begun.acquire(timeout=60) for _ in range(number))
             yield threads
         finally:
             release.set()
@@ -66,14 +66,14 @@ def test_reads_of_a_file_never_stop_the_event_loop(sqlite_url: str) -> None:
     create(sqlite_url)
     with closing(ViewPool(sqlite_url)) as readers, connections_in_use(readers) as threads:
         read = readers.read(readers.quick_view().position)
-        assert threads.submit(asyncio.run, read).result(30) > 0
+        assert threads.submit(asyncio.run, read).result(60) > 0
 
 
 def test_what_each_request_needs_waits_for_no_other_read(postgres_url: str) -> None:
     """ACC-47, ACC-65: keys and grants are read for each request, however many reads wait for a lock."""
     create(postgres_url)
     with closing(ViewPool(postgres_url)) as readers, connections_in_use(readers) as threads:
-        assert threads.submit(readers.reserved_view().position).result(30) > 0
+        assert threads.submit(readers.reserved_view().position).result(60) > 0
 
 
 def test_reads_that_wait_leave_the_threads_of_the_event_loop(postgres_url: str) -> None:
@@ -84,7 +84,7 @@ def test_reads_that_wait_leave_the_threads_of_the_event_loop(postgres_url: str) 
         loop.set_default_executor(ThreadPoolExecutor(2))
         waiting = [loop.create_task(readers.read(readers.quick_view().position)) for _ in range(4)]
         await asyncio.sleep(0.1)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asyncio.to_thread(lambda: None)
         assert not any(task.done() for task in waiting)
         for task in waiting:
@@ -135,4 +135,4 @@ def in_view(readers: ViewPool) -> int:
 
 
 def terminate(readers: ViewPool, backend: int) -> None:
-    readers.quick_view().database.one("SELECT pg_terminate_backend(?::bigint::int, 5000)", (backend,))
+    readers.quick_view().database.one("SELECT pg_terminate_backend(?::bigint::int, 60000)", (backend,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from annals.projections.replication.log.log_lines import NDJSON
 from annals.projections.replication.remote import bounded_responses
 from annals.projections.replication.remote.content_decoding import ACCEPT_ENCODING, STEP_BYTES
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
+from tests.support.memory import peak_bytes
 from tests.support.registries.other_registry import Answer, other_registry
 
 _PROBLEM = json.dumps({"type": "t", "title": "There is nothing."}).encode()
@@ -113,21 +113,6 @@ def test_codings_that_are_refused(case: str, streams: bool, monkeypatch: pytest.
         assert peak_bytes(read_refused) < 20 * STEP_BYTES
 
 
-def peak_bytes(work: Callable[[], None]) -> int:
-    """The memory that some work needs at most; the least of three times, because other threads allocate memory too."""
-    peaks = []
-    tracemalloc.start()
-    try:
-        for _ in range(3):
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            work()
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        tracemalloc.stop()
-    return min(peaks)
-
-
 def read_all(remote: RemoteClient, streams: bool) -> None:
     """Reads a whole answer, or its lines."""
     if not streams:
@@ -151,7 +136,7 @@ def sending_parts(parts: list[bytes]) -> Iterator[tuple[str, Callable[[], None]]
             connection.sendall(b"content-encoding: gzip\r\nconnection: close\r\n\r\n")
             for part in parts:
                 connection.sendall(compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH))
-                may_send.wait(20)
+                may_send.wait(60)
                 may_send.clear()
             connection.sendall(compressor.flush())
 

@@ -56,14 +56,18 @@ def test_many_events_cause_one_fetch_in_a_while(tmp_path: Path, dialect: str) ->
 
         until(lambda: notify() and other.counts[request_line] > 1)
         count, started_at = other.counts[request_line], time.monotonic()
-        while time.monotonic() - started_at < 4 * MIN_FETCH_SECONDS:
-            notify()
+        until(lambda: notify() and other.counts[request_line] - count > 3)
         fetches = other.counts[request_line] - count
-        assert 3 <= fetches <= (time.monotonic() - started_at) / MIN_FETCH_SECONDS + 1
-        time.sleep(2 * MIN_FETCH_SECONDS)
-        count = other.counts[request_line]
-        notify()
-        until(lambda: other.counts[request_line] > count, MIN_FETCH_SECONDS)
+        assert fetches <= (time.monotonic() - started_at) / MIN_FETCH_SECONDS + 2
+
+        def is_fetched_at_once() -> bool:
+            time.sleep(2 * MIN_FETCH_SECONDS)
+            count, notified_at = other.counts[request_line], time.monotonic()
+            notify()
+            until(lambda: other.counts[request_line] > count)
+            return time.monotonic() - notified_at < MIN_FETCH_SECONDS
+
+        until(is_fetched_at_once)  # the machine may be slow once
         assert "error" not in b.status("l")
 
 

@@ -164,9 +164,9 @@ def test_patterns_take_no_longer_than_their_text(pattern: str) -> None:
     compiled, event = compile_expression(f"subject LIKE '{pattern}'"), {"subject": "a" * 65536}
     taken = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.thread_time()
         compiled.evaluate(event)
-        taken.append(time.perf_counter() - began)
+        taken.append(time.thread_time() - began)
     assert min(taken) < (0.05 if len(pattern) < 100 else 0.5)
 
 

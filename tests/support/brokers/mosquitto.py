@@ -148,7 +148,7 @@ class MqttReceiver:
         self._client.on_message = partial(self._on_message)
         self._client.connect("127.0.0.1", port)
         self._client.loop_start()
-        ready.get(timeout=10)
+        ready.get(timeout=60)
 
     def raw(self, count: int, seconds: float = 60.0) -> list[Raw]:
         """The next messages as received."""

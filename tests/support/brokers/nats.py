@@ -164,7 +164,7 @@ class NatsReceiver:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         opening = (self._open(port, subject, ca) for port in ports)
-        self._clients = [asyncio.run_coroutine_threadsafe(each, self._loop).result(10) for each in opening]
+        self._clients = [asyncio.run_coroutine_threadsafe(each, self._loop).result(60) for each in opening]
 
     def raw(self, count: int, seconds: float = 60.0) -> list[Raw]:
         """The next messages as received."""

@@ -107,7 +107,7 @@ def _contents(server: Registry | IndependentServer) -> Json:
 def wait_until_equal_contents(one: Registry | IndependentServer, other: Registry | IndependentServer) -> None:
     """Waits until both have the same contents."""
     try:
-        until(lambda: contents(one) == contents(other), 30)
+        until(lambda: contents(one) == contents(other))
     except AssertionError:
         mine, theirs = contents(one), contents(other)
         found = {xid: (mine.get(xid), theirs.get(xid)) for xid in mine.keys() | theirs.keys()}

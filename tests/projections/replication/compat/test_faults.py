@@ -41,7 +41,7 @@ def test_a_push_writes_later_what_a_fault_kept_back(tmp_path: Path, case: str) -
         a.added("g", "changed", b"4")
         a.group("h")
         a.added("h", "new", b"5")
-        until(lambda: _state(a) == "failing", 20)
+        until(lambda: _state(a) == "failing")
         assert b.pairs() == before
         proxy.fault = None
         wait_until_equal(a, b)
@@ -61,7 +61,7 @@ def test_a_pull_deletes_nothing_that_a_proxy_does_not_find(tmp_path: Path, api: 
         position = b.registry.head()["position"]
         path = a.path("g", "s") if below else a.path("g")
         proxy.fault = lambda _, requested: NOT_FOUND_PAGE if requested.startswith(path) else None
-        until(lambda: _state(b) == "failing", 20)
+        until(lambda: _state(b) == "failing")
         proxy.fault = None
         until(lambda: _state(b) == "active")
         assert b.registry.head()["position"] == position

@@ -52,7 +52,7 @@ def test_a_push_writes_later_what_a_fault_kept_back(tmp_path: Path, case: str) -
         source.done("POST", "/dirs/d/files/changed/versions", {"2": {"name": "new"}})
         source.done("DELETE", "/dirs/d/files/deleted")
         source.done("PUT", "/dirs/d/files/new$details", VERSIONS)
-        until(partial(_is_failing, source, "out"), 20)
+        until(partial(_is_failing, source, "out"))
         assert source.status("out")["position"] < source.head()["position"]
         assert contents(target) == before
         proxy.fault = None
@@ -98,7 +98,7 @@ def test_a_pull_deletes_nothing_that_a_proxy_does_not_find(tmp_path: Path, case:
         check_logs_stop_growing(copy)
         position = copy.head()["position"]
         proxy.fault = lambda _, path: NOT_FOUND_PAGE if path.startswith(paths) else None
-        until(partial(_is_failing, copy, "up"), 20)
+        until(partial(_is_failing, copy, "up"))
         proxy.fault = None
         until(lambda: copy.status("up")["state"] == "active")
         assert copy.head()["position"] == position
@@ -171,6 +171,6 @@ def test_documents_behind_a_redirect_of_a_proxy(tmp_path: Path) -> None:
         plain.done("PUT", "/dirs/d/files/f$details", VERSIONS)
         proxy.fault = lambda _, path: Answer(302) if path == "/dirs/d/files/f/versions/1" else None
         copy.link("up", proxy.url, **LINK)
-        until(partial(_is_failing, copy, "up"), 20)
+        until(partial(_is_failing, copy, "up"))
         proxy.fault = None
         wait_until_equal_contents(plain, copy)

@@ -1,6 +1,7 @@
 // A peer of AMQP 1.0 that does with a message what the address of its link says, and tells what it sees, a line each.
 // Addresses: accept, release, modify, silent, nocredit, small, reject[=CONDITION], detach=CONDITION, end=CONDITION,
-// close=CONDITION. Arguments: address to listen on, user, password, milliseconds of silence that it bears.
+// close=CONDITION. Arguments: address to listen on, user, password, milliseconds of silence that it bears. A line that
+// it reads is answered by a line, after those about what it has seen until then.
 const container = require('rhea').create_container({ id: 'peer' });
 const [host, user, password, silence] = process.argv.slice(1);
 
@@ -66,4 +67,4 @@ const server = container.listen({
   idle_time_out: Number(silence) || undefined,
 });
 server.on('listening', () => tell({ port: server.address().port }));
-process.stdin.on('end', () => process.exit(0)).resume();
+process.stdin.on('end', () => process.exit(0)).on('data', () => tell({ asked: true }));

@@ -33,11 +33,11 @@ class Peer:
         self._reading.start()
         self.port: int = self.next("port")
 
-    def next(self, what: str, seconds: float = 10.0) -> Any:
+    def next(self, what: str, seconds: float = 60.0) -> Any:
         """The value of the next line of one kind; skips the other lines. Raises: queue.Empty."""
         return self.line(what, seconds)[what]
 
-    def line(self, what: str, seconds: float = 10.0) -> dict[str, Any]:
+    def line(self, what: str, seconds: float = 60.0) -> dict[str, Any]:
         """The next line of one kind, as a whole. Raises: queue.Empty."""
         end = time.monotonic() + seconds
         while what not in (line := self._said.get(timeout=max(0.0, end - time.monotonic()))):
@@ -45,16 +45,16 @@ class Peer:
         return line
 
     def unsolicited_lines(self) -> list[dict[str, Any]]:
-        """All lines that were not read yet."""
-        time.sleep(0.2)
-        lines = []
-        while not self._said.empty():
-            lines.append(self._said.get())
-        return lines
+        """All lines that were not read yet, about what the peer has seen until now."""
+        time.sleep(0.2)  # it may still be reading what was sent without a response
+        assert self.process.stdin is not None
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        return [*iter(lambda: self._said.get(timeout=60), {"asked": True})]
 
     def target(self, address: str, **given: Any) -> SinkTarget:
         """A target whose address says what the peer does. given: fields of a SinkTarget, and settings."""
-        known = {"contentmode": "structured", "credential": GOOD, "seconds": 5.0}
+        known = {"contentmode": "structured", "credential": GOOD, "seconds": 10.0}
         fields = {name: given.pop(name, value) for name, value in known.items()}
         return amqp.target(HOST, self.port, address, scheme="amqp", settings=given, **fields)
 

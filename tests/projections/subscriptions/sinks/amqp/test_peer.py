@@ -76,7 +76,7 @@ def test_outcomes(
     found = outcome(rhea.target(address, seconds=seconds))
     assert (found.result, found.code) == (result, code)
     assert PASSWORD not in found.message  # SUB-303: the peer repeats it in its descriptions
-    assert time.monotonic() - began < seconds + 2
+    assert time.monotonic() - began < seconds + 10
 
 
 def test_a_refusal_ends_and_the_next_attempt_connects_again(rhea: Peer) -> None:
@@ -210,7 +210,7 @@ def test_settled_messages_wait_for_the_socket(rhea: Peer) -> None:  # SUB-709: h
                 assert (await deliver(sink, large)).result is DeliveryResult.RETRY
                 began = time.monotonic()
                 await sink.close()
-                assert time.monotonic() - began < 5  # closing does not wait for a peer that does not read
+                assert time.monotonic() - began < 20  # closing does not wait for a peer that does not read
             finally:
                 rhea.process.send_signal(signal.SIGCONT)
 
@@ -272,7 +272,7 @@ def test_a_sink_that_is_closed_while_it_connects(rhea: Peer) -> None:  # nothing
 
 def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
     async def scenario() -> None:
-        async with open_sink(rhea.target("accept", seconds=1.0), "AMQP") as sink:
+        async with open_sink(rhea.target("accept", seconds=3.0), "AMQP") as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
             rhea.process.send_signal(signal.SIGSTOP)
             try:
@@ -288,12 +288,12 @@ def test_a_late_answer_does_no_harm(rhea: Peer) -> None:
 
 
 def test_a_quiet_connection_is_kept() -> None:  # AMQP 2.4.5: heartbeats for a peer with an idle timeout
-    with peer(silence=2000) as strict:
+    with peer(silence=4000) as strict:
 
         async def scenario() -> None:
             async with open_sink(strict.target("accept"), "AMQP") as sink:
                 assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
-                await asyncio.sleep(5)
+                await asyncio.sleep(9)
                 assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
         asyncio.run(scenario())

@@ -23,6 +23,7 @@ from annals.projections.subscriptions.sinks.http.outcomes import MAX_RETRY_AFTER
 from annals.projections.subscriptions.sinks.http.sink import open_http
 from tests.projections.subscriptions.events import LOCAL, event, run, send_batches, target
 from tests.support.brokers.certificates import CertificateFiles, issue_certificate
+from tests.support.delivery_rig import until
 from tests.support.receivers import Handle, Receiver, listener, respond_with, serve_receiver
 
 STATUSES = {
@@ -275,10 +276,12 @@ def test_many_at_a_time(receiver: Receiver) -> None:
 
 def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     # SUB-806: a thousand idle subscriptions do not hold a thousand connections
-    monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(http_client, "IDLE_SECONDS", 60.0)
+    begun: list[float] = []
     ended: list[float] = []
 
     async def patient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        begun.append(time.monotonic())
         while await reader.readline():
             await reader.readuntil(b"\r\n\r\n")
             await reader.readuntil(b"}")
@@ -287,11 +290,12 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def work() -> None:
         sink = open_http(target(url), LOCAL)
-        for _ in range(2):
-            assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
-            assert not ended
-        await asyncio.sleep(1)
-        assert len(ended) == 1
+        assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
+        assert not ended
+        monkeypatch.setattr(http_client, "IDLE_SECONDS", 0.2)
+        assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
+        await until(lambda: ended)
+        assert len(begun) == 1
         assert (await sink.send([event()])).result is DeliveryResult.DELIVERED
         await sink.close()
 

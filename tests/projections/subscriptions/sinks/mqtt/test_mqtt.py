@@ -333,14 +333,14 @@ def test_no_password_through_the_open(broker: Mosquitto) -> None:  # SUB-306: ex
 
 def test_an_idle_connection_stays(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
     # A broker closes connections that were silent for one and a half times the keep-alive interval.
-    monkeypatch.setattr(mqtt_link, "_KEEP_ALIVE_SECONDS", 1)
+    monkeypatch.setattr(mqtt_link, "_KEEP_ALIVE_SECONDS", 3)
     monkeypatch.setattr(mqtt_link, "_CHECK_SECONDS", 0.2)
     names = LocalResolver()
 
     async def scenario() -> None:
         async with open_sink(broker.target(), MQTT5, names) as sink:
             assert (await deliver(sink, event(1))).result is DeliveryResult.DELIVERED
-            await asyncio.sleep(3)
+            await asyncio.sleep(6)
             assert (await deliver(sink, event(2))).result is DeliveryResult.DELIVERED
 
     run(scenario)
