@@ -365,7 +365,7 @@ def test_a_request_with_a_renewed_token_keeps_to_the_rate(sqlite_url: str, is_ac
     run(deliver)
     assert len(rig.receiver.arrived["s"]) == is_accepted
     assert len(rig.deadletters()) == (not is_accepted)
-    assert times == [START, START + 60]
+    assert times[0] == START and times[1] >= START + 60
     rig.close()
 
 
