@@ -52,7 +52,7 @@ class CopySpool:
         return place.size if place is not None else 0
 
     def complete(self, outline: SubjectCopy) -> SubjectCopy:
-        """The subject with the texts of those versions that an outline has."""
+        """The subject with the texts of those versions that an outline has, and its references."""
         if not outline.versions:
             return outline
         place = self._places[outline.subject]
@@ -60,7 +60,8 @@ class CopySpool:
             self._file.seek(place.offset)
             content = self._file.read(place.size)
         versions = {version.number: version for version in pickle.loads(content).versions}
-        return replace(outline, versions=tuple(versions[version.number] for version in outline.versions))
+        completed = (replace(versions[one.number], references=one.references) for one in outline.versions)
+        return replace(outline, versions=tuple(completed))
 
 
 def _outline(version: VersionCopy) -> VersionCopy:

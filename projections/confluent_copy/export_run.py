@@ -30,7 +30,7 @@ from annals.projections.confluent_copy.rest_api import (
     refusal,
     require_object,
 )
-from annals.projections.confluent_copy.rest_reader import RestReader
+from annals.projections.confluent_copy.rest_reader import ALIAS, RestReader
 from annals.projections.confluent_copy.selection import SubjectSelection
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy, parse_version_copy
 from annals.projections.confluent_copy.write_order import write_waves
@@ -41,6 +41,7 @@ _NOT_PERMITTED: Final = 42205
 #: The number of subjects that are written at once.
 WRITERS: Final = 8
 _OTHER_SETTING: Final = "another value is set there, which stays"
+_NOT_COMPARED: Final = "not compared in a dry run, because the subject has an alias there"
 
 
 class IdsNotKept(Exception):
@@ -49,6 +50,10 @@ class IdsNotKept(Exception):
 
 class _Conflict(Exception):
     """The subject contradicts what is there."""
+
+
+class _NotCompared(Exception):
+    """A dry run cannot say what is there."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +87,15 @@ class ExportRun:
             there = RestReader(self.target).read(copy.subject)
             missing = self._missing(copy, there) if copy.versions else []
             if missing and not self.is_dry:
-                with self._import_mode(copy, there):
+                with self._import_mode(copy, there), self._without_alias(there):
                     for version in missing:
                         self._register(copy.subject, version)
             self._report_versions(copy, missing)
             self._write_settings(copy, there)
         except _Conflict as conflict:
             self.report.add_refusal(copy, CONFLICT, str(conflict))
+        except _NotCompared:
+            self.report.add_refusal(copy, CREATED, _NOT_COMPARED)
         except RestError as error:
             if not error.status:
                 raise
@@ -97,37 +104,42 @@ class ExportRun:
     # --- what is missing ---------------------------------------------------------------------------------------------
 
     def _missing(self, copy: SubjectCopy, there: SubjectCopy) -> list[VersionCopy]:
-        """The versions to register. Raises: _Conflict, RestError."""
+        """The versions to register. Raises: _Conflict, _NotCompared, RestError."""
         by_number = {version.number: version for version in there.versions}
         missing = []
         for version in copy.versions:
             if self.new_ids:
-                if self._found(copy.subject, version) is None:
+                if self._found(there, version) is None:
                     missing.append(version)
                 continue
             other = by_number.get(version.number)
             if other is None:
                 self._check_id(copy.subject, version)
                 missing.append(version)
-            elif not self._is_same(copy.subject, version, other):
+            elif not self._is_same(there, version, other):
                 raise _Conflict(f"version {version.number} is there with id {other.id} and another schema or id")
         return missing
 
-    def _is_same(self, subject: Subject, version: VersionCopy, other: VersionCopy) -> bool:
+    def _is_same(self, there: SubjectCopy, version: VersionCopy, other: VersionCopy) -> bool:
         """Whether a version is there. Texts may differ in form, so in doubt the other registry compares them."""
         if (version.id, version.type) != (other.id, other.type):
             return False
         if version.text == other.text or (version.guid is not None and version.guid == other.guid):
             return True
-        found = self._found(subject, version)
+        found = self._found(there, version)
         return found is not None and found.id == version.id
 
-    def _found(self, subject: Subject, version: VersionCopy) -> VersionCopy | None:
-        """The version of a subject there with the same content."""
-        members = version.members()
-        body = {name: members[name] for name in members if name not in ("version", "id", "guid", "deleted")}
-        path = _subject_path(subject)
-        answer = self.target.send("POST", f"{path}?deleted=true", body)
+    def _found(self, there: SubjectCopy, version: VersionCopy) -> VersionCopy | None:
+        """The version of a subject there with the same content. Raises: _NotCompared, RestError."""
+        if there.config.get(ALIAS):
+            known = next((one for one in there.versions if _content(one) == _content(version)), None)
+            if known is not None:
+                return known
+            if self.is_dry:
+                raise _NotCompared
+        path = _subject_path(there.subject)
+        with self._without_alias(there):
+            answer = self.target.send("POST", f"{path}?deleted=true", _content(version))
         if answer.status != 200:
             return None
         try:
@@ -175,6 +187,22 @@ class ExportRun:
                 ask(self.target, "PUT", f"{path}?force=true", {"mode": there.mode})
             else:
                 ask(self.target, "DELETE", path)
+
+    @contextmanager
+    def _without_alias(self, there: SubjectCopy) -> Iterator[None]:
+        """Takes away the alias of a subject, which would lead its requests to another one, and puts it back.
+
+        Raises: RestError.
+        """
+        alias = there.config.get(ALIAS)
+        if not alias:
+            yield
+            return
+        try:
+            self._put_setting(there.subject, "config", {ALIAS: None})  # without an answer, it may be gone as well
+            yield
+        finally:
+            self._put_setting(there.subject, "config", {ALIAS: alias})
 
     def _register(self, subject: Subject, version: VersionCopy) -> None:
         """Registers a version, and soft-deletes it if it is. Raises: IdsNotKept, RestError."""
@@ -228,6 +256,12 @@ class ExportRun:
 
 def _subject_path(subject: Subject) -> str:
     return f"/subjects/{quote(subject.qualified, safe='')}"
+
+
+def _content(version: VersionCopy) -> dict[str, Any]:
+    """The members of a version that registries compare."""
+    hidden = ("version", "id", "guid", "deleted")
+    return {name: value for name, value in version.members().items() if name not in hidden}
 
 
 def _json(text: str) -> Any:

@@ -34,7 +34,7 @@ BATCH_BYTES: Final = 1_000_000
 _SETTINGS: Final = ("config", "mode")
 #: The number of a version in an answer.
 _NUMBER: Final = re.compile("[0-9]{1,10}")
-_GONE: Final = "the source has deleted it since"
+_GONE: Final = "the source has deleted it"
 _NOT_ALL_VERSIONS: Final = "an earlier part of this subject was refused"
 _OTHER_SETTING: Final = "another value is set here, which stays"
 _NOT_CHECKED: Final = "not checked in a dry run, because it refers to schemas that are not here yet"
@@ -142,6 +142,8 @@ class ImportRun:
         ids = {version.number: version.id for version in copy.versions}
         for text, outcome in body["versions"].items():
             number = int(text)
+            if outcome == DELETED and not self.deletes:
+                outcome = CREATED  # by a copy that was interrupted before it soft-deleted
             reason = _GONE if outcome in (KEPT, DELETED) else ""
             self.report.add_version(copy.subject, number, ids.get(number), outcome, reason)
         for setting in _SETTINGS:

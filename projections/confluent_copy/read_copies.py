@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from annals.domain.confluent.subjects import Subject
 from annals.projections.confluent_copy.copy_spool import CopySpool
+from annals.projections.confluent_copy.latest_references import numbered_copies
 from annals.projections.confluent_copy.report import CONFLICT, FAILED, CopyReport
 from annals.projections.confluent_copy.rest_api import RestError
 from annals.projections.confluent_copy.selection import SubjectSelection
@@ -61,4 +62,5 @@ def read_copies(
             spool.add(copy)
         elif not copy.is_empty:
             report.add_refusal(copy, CONFLICT, _SAME_NAME)
+    spool.outlines.update({copy.subject: copy for copy in numbered_copies(spool.outlines)})
     return unread

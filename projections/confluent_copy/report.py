@@ -14,9 +14,9 @@ CREATED: Final = "created"
 EQUAL: Final = "equal"
 CONFLICT: Final = "conflict"
 FAILED: Final = "failed"
-#: The source deleted it since; here it stays.
+#: The source deleted it; here it stays.
 KEPT: Final = "kept"
-#: The source deleted it since, and so did the copy.
+#: The source deleted it, and so did the copy.
 DELETED: Final = "deleted"
 OUTCOMES: Final = (CREATED, EQUAL, CONFLICT, FAILED, KEPT, DELETED)
 #: The outcomes after which something is missing.

@@ -21,6 +21,8 @@ from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionC
 
 #: The number of requests at once.
 READERS: Final = 8
+#: The member of a subject's config that names the subject for which its name stands below `/subjects` (CSR-312).
+ALIAS: Final = "alias"
 _OK: Final = 200
 
 
@@ -69,17 +71,14 @@ class RestReader:
             return subject, error
 
     def _read_subject(self, subject: Subject, listed: Sequence[Any]) -> SubjectCopy:
-        versions = tuple(self._versions(subject, listed)) if subject.name else ()
         path = self._path(subject)
-        config = self._read(f"/config{path}")
+        read_config = self._read(f"/config{path}")
+        config = _config_members(read_config) if read_config is not None else {}
         mode = self._mode(path)
-        is_inherited = bool(subject.name) and mode == self._inherited_mode
-        return SubjectCopy(
-            subject,
-            versions,
-            _config_members(config) if config is not None else {},
-            mode if not is_inherited else None,
-        )
+        if not subject.name:
+            return SubjectCopy(subject, (), config, mode)
+        versions = tuple(self._versions(subject, listed, has_alias=bool(config.get(ALIAS))))
+        return SubjectCopy(subject, versions, config, mode if mode != self._inherited_mode else None)
 
     def _mode(self, path: str) -> str | None:
         members = self._read(f"/mode{path}")
@@ -121,21 +120,36 @@ class RestReader:
         subject, found = listed
         return self._read_or_error(subject, found)
 
-    def _versions(self, subject: Subject, listed: Sequence[Any]) -> Iterator[VersionCopy]:
-        """The versions by number. listed: what the list of all schemas has of them."""
+    def _versions(self, subject: Subject, listed: Sequence[Any], *, has_alias: bool) -> Iterator[VersionCopy]:
+        """The versions by number. listed: what the list of all schemas has of them.
+
+        has_alias: below `/subjects` its name stands for another subject, so that only the list has its own versions.
+        """
         path = f"/subjects{self._path(subject)}/versions"
         try:
             found = {parse_number(members["version"]): members for members in listed}
             if not found or not _says_deleted(found):  # an older registry, whose list may be without deleted ones
-                numbers = sorted(self._read(f"{path}?deleted=true") or ())
-                read = {n: found.get(n) or self._read(f"{path}/{n}?deleted=true") for n in numbers}
-                found = {number: members for number, members in read.items() if members is not None}
-            live = None if _says_deleted(found) else set(self._read(path) or ())
+                found = self._own_list(subject, "deleted=true") if has_alias else self._each_version(path, found)
+            if _says_deleted(found):
+                live = {number for number, members in found.items() if members["deleted"] is not True}
+            else:
+                live = set(self._own_list(subject) if has_alias else self._read(path) or ())
             for number, members in sorted(found.items()):
-                is_deleted = members["deleted"] is True if live is None else number not in live
-                yield parse_version_copy(members, is_deleted=is_deleted)
+                yield parse_version_copy(members, is_deleted=number not in live)
         except (KeyError, TypeError, ValueError):
             raise RestError(f"GET {path}: {NO_DOCUMENT}", _OK) from None
+
+    def _each_version(self, path: str, listed: Mapping[int, Any]) -> dict[int, Any]:
+        """The versions below a path by number, those that are not listed with a request each."""
+        numbers = sorted(self._read(f"{path}?deleted=true") or ())
+        read = {number: listed.get(number) or self._read(f"{path}/{number}?deleted=true") for number in numbers}
+        return {number: members for number, members in read.items() if members is not None}
+
+    def _own_list(self, subject: Subject, parameters: str = "") -> dict[int, Any]:
+        """The versions of one subject in the list of all schemas, by number."""
+        query = "&".join(filter(None, (f"subjectPrefix={quote(subject.qualified, safe='')}", parameters)))
+        listed = pages(self._api, "/schemas", self._with(query, "&"))
+        return {parse_number(members["version"]): members for members in listed if _listed_subject(members) == subject}
 
     def _path(self, subject: Subject) -> str:
         """The segment of a subject or context; none for the default context, whose config is the global one."""

@@ -121,7 +121,8 @@ def open_report(path: Path | None) -> Iterator[TextIO | None]:
         yield None
         return
     try:
-        with path.open("w", encoding="utf-8") as file:
+        # Names may have lone surrogates, which UTF-8 cannot encode; a backslash escape is what JSON writes for them.
+        with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
             yield file
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}.") from None

@@ -6,7 +6,7 @@ Rules CSR-1003 to CSR-1005, CSR-1011.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -74,28 +74,42 @@ def delete_imported_versions(changes: ChangeSet, command: DeleteImportedVersions
     if targets:
         delete_versions(changes, targets)
         deleted_xids = [version.xid for version in targets]
-        _note_new_epochs(changes, command.source, live, frozenset(deleted_xids))
+        descendants = _descendants(changes, live, frozenset(deleted_xids))
+        _note_own_change(changes, command.source, descendants)
         changes.processed += deleted_xids
 
 
-def _note_new_epochs(
-    changes: ChangeSet, source: str, versions: Sequence[SchemaVersion], deleted_xids: Set[str]
-) -> None:
-    """Keeps Versions unchanged since their import that get another ancestor, because the copy itself deletes theirs."""
+def _descendants(
+    changes: ChangeSet, versions: Sequence[SchemaVersion], deleted_xids: Set[str]
+) -> Iterator[SchemaVersion]:
+    """The Versions that get another ancestor, because theirs is deleted."""
     deleted_ids = set(map(xids.entity_id, deleted_xids))
     for version in (one for one in versions if one.xid not in deleted_xids):
         entity = changes.world.get(version.xid)
         assert entity is not None
-        imported = facts_of(entity.private).get(IMPORTED, {})
-        is_own = imported.get("source") == source and _is_unchanged(entity, imported)
-        if is_own and entity.attributes["ancestorid"] in deleted_ids:
+        if entity.attributes["ancestorid"] in deleted_ids:
+            yield version
+
+
+def _note_own_change(changes: ChangeSet, source: str, versions: Iterable[SchemaVersion]) -> None:
+    """Keeps Versions unchanged since their import that this change updates, because it is the copy's own."""
+    for version in versions:
+        entity = changes.world.get(version.xid)
+        imported = facts_of(entity.private).get(IMPORTED, {}) if entity is not None else {}
+        if entity is not None and imported.get("source") == source and _is_unchanged(entity, imported):
+            noted = {**imported, "epoch": entity.epoch + 1, "modifiedat": timestamps.to_text(changes.context.now)}
             draft = changes.version(changes.existing_resource(version.resource), entity.id)
-            draft.confluent = with_facts(draft.confluent, imported={**imported, "epoch": entity.epoch + 1})
+            draft.confluent = with_facts(draft.confluent, imported=noted)
 
 
 def _is_unchanged(entity: Entity, imported: Mapping[str, Any]) -> bool:
-    """Whether only the copy has written a Version that it imported."""
-    return bool(entity.epoch == imported.get("epoch", 1))
+    """Whether only the copy has written a Version that it imported.
+
+    One that was deleted and restored has its first epoch and its facts again, but not the time of its last change.
+    imported: the fact, in which copies of old did not keep that time.
+    """
+    modifiedat = entity.attributes["modifiedat"]
+    return bool(entity.epoch == imported.get("epoch", 1) and modifiedat == imported.get("modifiedat", modifiedat))
 
 
 # --- what is missing -------------------------------------------------------------------------------------------------
@@ -193,20 +207,23 @@ def _add_versions(
     resource = subject_resource(changes, registry, command.xid, command.subject, command.context_ids)
     formats = ((one.version.schema.type, one.content.declared_format) for one in missing)
     format = set_common_format(changes, resource, *formats)
-    ancestors = {one.number: xids.entity_id(one.xid) for one in registry.versions(command.subject) if one.is_live}
+    live = [one for one in registry.versions(command.subject) if one.is_live]
+    if resource.entity is not None and resource.entity.attributes.get("format") != format:
+        _note_own_change(changes, command.source, live)
+    ancestors = {one.number: xids.entity_id(one.xid) for one in live}
+    now = changes.context.now
     for place, one in enumerate(missing):
         version = one.version
         lower = max((number for number in ancestors if number < version.number), default=None)
-        facts = with_facts(
-            one.extras, id=version.id, guid=version.guid, imported={"source": command.source, "state": version.state}
-        )
+        imported = {"source": command.source, "state": version.state, "modifiedat": timestamps.to_text(now)}
+        facts = with_facts(one.extras, id=version.id, guid=version.guid, imported=imported)
         new = NewSchemaVersion(
             version.number,
             version.schema.type,
             one.content.text if one.content.text is not None else version.schema.text,
             facts,
             ancestors[lower] if lower is not None else None,
-            timestamps.to_text(changes.context.now - timedelta(microseconds=len(missing) - 1 - place)),
+            timestamps.to_text(now - timedelta(microseconds=len(missing) - 1 - place)),
         )
         ancestors[version.number] = add_schema_version(changes, resource, command.subject, format, new).id
     return resource
@@ -215,9 +232,10 @@ def _add_versions(
 def _is_to_delete(
     changes: ChangeSet, registry: SchemaRegistry, command: DeleteImportedVersions, version: SchemaVersion
 ) -> bool:
+    """Whether the source has deleted a live version that a copy from it wrote, and nobody has changed it here since."""
     entity = changes.world.get(version.xid)
     imported = facts_of(entity.private).get(IMPORTED, {}) if entity is not None else {}
-    if imported.get("source") != command.source:
+    if entity is None or imported.get("source") != command.source or not _is_unchanged(entity, imported):
         return False
     if imported["state"] == SOFT_DELETED:
         return True
@@ -225,4 +243,4 @@ def _is_to_delete(
         return False
     own = (version.group, version.subject)
     others = [one for one in registry.referrers(version) if one.is_live and (one.group, one.subject) != own]
-    return entity is not None and _is_unchanged(entity, imported) and not others
+    return not others

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from annals.domain.confluent.schema_versions import NamedReference
 from annals.domain.confluent.subjects import Subject
+from annals.projections.confluent_copy.latest_references import numbered_copies
 from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionCopy
 from annals.projections.confluent_copy.topic_records import InvalidRecord, TopicSource, dump_records
 from annals.projections.confluent_copy.write_order import write_waves
@@ -122,3 +124,28 @@ def test_order(copies: list[SubjectCopy], waves: list[list[str]]) -> None:
         [part.subject.name + "".join(str(one.number) for one in part.versions) for part in wave]
         for wave in write_waves(copies)
     ] == waves
+
+
+# CSR-508: copies, of which the last one refers to the latest version of a subject, and the number that this becomes.
+LATEST = [
+    ([copied("b", None, None), copied("a", None, None, ("b", -1))], 2),
+    ([copied("b", None, None), copied("a", None, ("b", -1))], 1),  # the second one of b is not older
+    ([copied("b", None, None), copied("a", ("b", -1))], 2),
+    ([copied("b", None, None), copied("a", None, None, (":.:b", -1))], 2),
+    ([copied("a", None, ("a", -1), None)], 1),
+    ([copied("a", ("a", -1))], -1),
+    ([copied("b", None), copied("a", None, (":.c:b", -1))], -1),
+]
+
+
+@pytest.mark.parametrize(("copies", "number"), LATEST)
+def test_references_to_the_latest_version(copies: list[SubjectCopy], number: int) -> None:
+    [numbered] = numbered_copies({copy.subject: copy for copy in copies})
+    assert [one.version for version in numbered.versions for one in version.references] == [number]
+
+
+def test_references_to_the_latest_version_leave_out_deleted_ones() -> None:
+    first, second = copied("b", None, None).versions
+    copies = [SubjectCopy(Subject(".", "b"), (first, replace(second, is_deleted=True))), copied("a", ("b", -1))]
+    [numbered] = numbered_copies({copy.subject: copy for copy in copies})
+    assert numbered.versions[0].references[0].version == 1

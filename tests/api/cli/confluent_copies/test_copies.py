@@ -261,6 +261,20 @@ def test_a_dump_of_a_topic(annals: Annals, folder: Path) -> None:
     assert refused.code == 1 and "other.jsonl: line 1: its key has no keytype" in refused.err
 
 
+def test_a_name_that_is_no_unicode_is_reported(annals: Annals, folder: Path) -> None:
+    # CSR-1004, CSR-1006: half of a surrogate pair, which UTF-8 cannot encode; the rest goes on
+    names = ("half \ud800", "whole \U0001f600")
+    keys = [{"keytype": "SCHEMA", "subject": name, "version": 1, "magic": 1} for name in names]
+    values = [{"subject": name, "version": 1, "id": 1, "schema": AVRO} for name in names]
+    lines = [json.dumps({"key": key, "value": value}) for key, value in zip(keys, values, strict=True)]
+    (folder / "dump.jsonl").write_text("\n".join(lines))
+    options = ("--from-schemas-dump", "dump.jsonl", "--database", sqlite(folder, "copy"), "--report", "report.jsonl")
+    copied = annals("import", *options)
+    assert (copied.code, copied.out) == (1, "1 created, 1 failed\n"), copied.err
+    found = {line.get("subject"): line.get("outcome") for line in report(folder / "report.jsonl")[:-1]}
+    assert found == dict(zip(names, ("failed", "created"), strict=True))
+
+
 def test_files_and_clusters_with_the_same_names_are_different_sources(annals: Annals, folder: Path) -> None:
     # CSR-1011: what was copied from one of them has not been deleted by another that does not have it
     for place, subject in (("one", "a"), ("two", "b")):
@@ -305,7 +319,7 @@ def test_following_a_registry(annals: Annals, folder: Path) -> None:
         repeated = annals("import", "--from-confluent", first, "--database", database, *options)
         assert repeated.code == 0, repeated.err
         lines = [line for line in report(folder / "report.jsonl") if line.get("subject") == "a" and "version" in line]
-        assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it since")]
+        assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it")]
         with serving_confluent(database, folder / "second") as second, httpx.Client(base_url=second) as other:
             register(other, "mine", {"schema": '"int"'})
             root = (folder / "second" / "serve.log").read_text().split("Annals serves ")[1].split()[0]
@@ -339,7 +353,7 @@ def test_a_context_that_is_gone(annals: Annals, folder: Path, selected: list[str
         options = [*selected, "--report", "report.jsonl"]
         assert annals("import", "--from-confluent", first, "--database", database, *options).code == 0
     lines = [line for line in report(folder / "report.jsonl") if line.get("context") == ".lab" and "version" in line]
-    assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it since")]
+    assert [(line["outcome"], line["reason"]) for line in lines] == [("kept", "the source has deleted it")]
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
