@@ -123,16 +123,17 @@ def verify(database: Database = None) -> None:
     from annals.commands.verify.verify_log import verify_log, verify_row_hashes
     from annals.projections.entities.verify.verify_history import verify_history
     from annals.projections.entities.verify.verify_index import verify_index
+    from annals.projections.entities.verify.verify_tables import verify_tables
 
     with closing(open_store(database)) as store:
         with work_progress() as work, ArchivedStates(store, work.step("read from the archive", "events")) as archived:
             log_findings = [*verify_log(store, work.step("verified", "events"), archived)]
-            findings = [
-                *log_findings,
+            read_model_findings = [*verify_tables(store)] or [
                 *verify_row_hashes(store),
                 *verify_history(store, work.step("verified", "rows"), archived),
                 *verify_index(store, work.step("verified", "values")),
             ]
+        findings = [*log_findings, *read_model_findings]
         print_rows(_FINDING_COLUMNS, ((f"position {finding.position}: {finding.text}",) for finding in findings))
         if findings:
             remedy = _remedy(len(archived.failures), len(log_findings))

@@ -31,8 +31,9 @@ class TrustedProxies:
         self._is_trusted_cached = lru_cache(maxsize=1024)(self._is_trusted)
 
     def root_url(self, scope: Scope) -> str | None:
-        """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it."""
-        if not self.is_peer_trusted(scope):
+        """The absolute URL of the registry's root that the client used; None if no trusted proxy reports it, or if the
+        reports contradict each other."""
+        if not self.is_peer_trusted(scope) or self._contradiction(scope) is not None:
             return None
         return self._root_url(scope, _hops(scope["headers"]))
 
@@ -57,24 +58,32 @@ class TrustedProxies:
 
         Raises: BadRequest.
         """
-        if not self.is_peer_trusted(scope):
-            return
+        contradiction = self._contradiction(scope) if self.is_peer_trusted(scope) else None
+        if contradiction is not None:
+            raise BadRequest(error_detail=contradiction)
+
+    def _contradiction(self, scope: Scope) -> str | None:
+        """What the two forms of headers disagree about; None if they agree, or if there is only one."""
         hops, others = _forwarded_hops(scope["headers"]), _x_forwarded_hops(scope["headers"])
         if not hops or not any(others):
-            return
+            return None
         if self._client(hops) != self._client(others):
-            raise BadRequest(error_detail='the headers "Forwarded" and "X-Forwarded-For" name different clients')
+            return 'the headers "Forwarded" and "X-Forwarded-For" name different clients'
         if self._root_url(scope, _without_prefixes(hops)) != self._root_url(scope, _without_prefixes(others)):
-            raise BadRequest(
-                error_detail='the headers "Forwarded" and "X-Forwarded-Host" or "-Proto" name different addresses of '
-                "this registry; let the proxy set both, or remove one"
+            return (
+                'the headers "Forwarded" and "X-Forwarded-Host" or "-Proto" name different addresses of this registry; '
+                "let the proxy set both, or remove one"
             )
+        return None
 
     def client_address(self, scope: Scope) -> str:
-        """The address of the client: of the nearest hop that is not a trusted proxy; empty if unknown."""
+        """The address of the client: of the nearest hop that is not a trusted proxy; empty if unknown.
+
+        If the reports of proxies contradict each other, it is the peer's.
+        """
         peer = scope.get("client")
         address = str(peer[0]) if peer else ""
-        if not self.is_peer_trusted(scope):
+        if not self.is_peer_trusted(scope) or self._contradiction(scope) is not None:
             return address
         return self._client(_hops(scope["headers"])) or address
 
@@ -113,8 +122,12 @@ def parse_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def _hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:
-    """One hop for each proxy on the way; the nearest proxy is last."""
-    return _forwarded_hops(headers) or _x_forwarded_hops(headers)
+    """One hop for each proxy on the way; the nearest proxy is last. Only `X-Forwarded-Prefix` can name the path."""
+    hops, others = _forwarded_hops(headers), _x_forwarded_hops(headers)
+    if not hops:
+        return others
+    prefix = {name: value for name, value in others[-1].items() if name == "prefix"}
+    return [{**hop, **prefix} for hop in hops]
 
 
 def _forwarded_hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop]:

@@ -54,6 +54,23 @@ def test_an_old_log_is_not_read_without_its_columns(annals: Annals) -> None:
     assert "`annals upgrade`" in refused.err
 
 
+def test_a_log_is_verified_without_a_read_model_of_this_program(annals: Annals) -> None:
+    write_old_store(DATABASE, "3")
+    verified = annals("log", "verify")
+    assert (verified.code, verified.out.count("\n")) == (3, 1)
+    assert f"position {EVENTS}: the read model is missing, or of another program" in verified.out
+    assert "the log is intact" in verified.err
+    assert (annals("rebuild").code, annals("log", "verify").code) == (0, 0)
+    with closing(sqlite3.connect("annals.db", isolation_level=None)) as connection:
+        connection.execute(
+            "UPDATE interaction SET chain = zeroblob(32) WHERE last = (SELECT min(last) FROM interaction)"
+        )
+        connection.execute("DROP TABLE entity")
+    verified = annals("log", "verify")
+    assert "chain" in verified.out and "the read model is missing" in verified.out
+    assert (verified.code, "restore the store from a backup" in verified.err) == (3, True)
+
+
 @pytest.mark.parametrize("verb", [*VERBS])
 def test_a_store_of_a_newer_program_is_refused(annals: Annals, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNALS_MASTER_KEY", "A" * 43 + "=")

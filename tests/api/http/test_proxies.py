@@ -40,7 +40,6 @@ ONE = {"x-forwarded-proto": "https", "x-forwarded-host": "reg.example"}
         (ONE | {"x-forwarded-prefix": "/registry/"}, "https://reg.example/registry"),
         ({"x-forwarded-proto": "https"}, "https://inner"),
         ({"forwarded": 'for=192.0.2.1;proto=https;host="reg.example:8443"'}, "https://reg.example:8443"),
-        ({"forwarded": "proto=https;host=reg.example", "x-forwarded-host": "other"}, "https://reg.example"),
         ({"forwarded": "for=[2001:db8::1]:99;host=reg.example"}, "http://reg.example"),
     ],
 )
@@ -81,6 +80,7 @@ def test_a_chain_of_proxies() -> None:
         {"x-forwarded-prefix": "/a b"},
         {"x-forwarded-prefix": "//evil"},
         {"forwarded": ",,;=;"},
+        {"forwarded": "proto=https;host=reg.example", "x-forwarded-host": "other"},  # such a request is refused
     ],
 )
 def test_nonsense_is_left_aside(headers: dict[str, str]) -> None:
