@@ -10,8 +10,8 @@ from annals.domain.confluent.commands import SchemaRequest
 from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.values.json_text import Json
 
-#: The fact of a Version that a copy wrote: its `source`, the `state` that it had there then, and the `epoch`, if that is
-#: not 1, and the `modifiedat` that it has here while nobody else changes it.
+#: The fact of a Version that a copy wrote: its `source`, the `state` that it had there then, and what it has here while
+#: nobody else changes it: the `epoch`, if that is not 1, and the `modifiedat`.
 IMPORTED: Final = "imported"
 LIVE: Final = "live"
 SOFT_DELETED: Final = "deleted"
