@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -15,7 +16,14 @@ from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.progress import ReportProgress
 from annals.api.cli.setup.notices import print_notice
 from annals.api.cli.spark_progress import reported_tasks
-from annals.api.cli.spark_session import REMEDIES, LogLocation, open_session, required_location, topic_options
+from annals.api.cli.spark_session import (
+    REMEDIES,
+    LogLocation,
+    missing_spark,
+    open_session,
+    required_location,
+    topic_options,
+)
 
 if TYPE_CHECKING:
     from annals.spark_projections.lake.append import AppendReport, Lake
@@ -28,6 +36,8 @@ _CONNECTORS: Final[dict[FormatName, tuple[str, ...]]] = {
     "iceberg": ("iceberg",),
     "parquet": (),
 }
+#: How the URIs of folders on this machine begin.
+_FILE: Final = "file://"
 
 
 class LakePlace(NamedTuple):
@@ -46,10 +56,13 @@ def append_lake(
     stop: ends it after the table that it works on. seconds: until the next look at the log; None for one look only.
     Raises: UsageError, InvalidInput, StoreError.
     """
+    names = _names(place)
+    _check_folder(place, is_new=True)
+    _check_source(location)
     with _open_lake(place, location) as lake, reported_tasks(lake.spark, report):
         from annals.spark_projections.lake.formats.contract import LakeBusy
 
-        source, names = _source(lake, location), _names(place.tables)
+        source = _source(lake, location)
         position = -1
         while True:
             try:
@@ -84,7 +97,11 @@ def _append_once(
 
 
 def verify_lake(place: LakePlace, head: tuple[int, str] | None, report: ReportProgress) -> None:
-    """Prints the result of each table. Raises: StoreError where a table is not what the log says."""
+    """Prints the result of each table.
+
+    Raises: StoreError where a table is not what the log says; UsageError, InvalidInput.
+    """
+    _check_folder(place)
     with _open_lake(place) as lake, reported_tasks(lake.spark, report):
         from annals.spark_projections.lake.verify import verify
         from annals.spark_projections.log_schema import LogHead
@@ -100,11 +117,16 @@ def verify_lake(place: LakePlace, head: tuple[int, str] | None, report: ReportPr
 
 
 def optimize_lake(place: LakePlace, keep_hours: float, report: ReportProgress) -> None:
-    """Makes files few, and removes those that are older than the given hours and no longer count."""
+    """Makes files few, and removes those that are older than the given hours and no longer count.
+
+    Raises: UsageError, InvalidInput, StoreError.
+    """
+    names = _names(place)
+    _check_folder(place)
     with _open_lake(place) as lake, reported_tasks(lake.spark, report):
         from annals.spark_projections.lake.optimize import optimize
 
-        optimize(lake, keep_hours, _names(place.tables))
+        optimize(lake, keep_hours, names)
 
 
 @contextmanager
@@ -119,13 +141,53 @@ def _open_lake(place: LakePlace, location: LogLocation | None = None) -> Iterato
             raise StoreError(f"{error}.") from error
 
 
-def _names(tables: Sequence[str]) -> tuple[str, ...]:
-    """The names of tables, all where none are given. Raises: UsageError for an unknown one."""
-    from annals.spark_projections.lake.tables import ALL_TABLES
-
-    if unknown := sorted(set(tables) - set(ALL_TABLES)):
+def _names(place: LakePlace) -> tuple[str, ...]:
+    """The names of tables, all where none are given. Raises: UsageError for an unknown one, and without Spark."""
+    try:
+        from annals.spark_projections.lake.tables import ALL_TABLES
+    except ImportError as error:
+        raise missing_spark(error) from None
+    if unknown := sorted(set(place.tables) - set(ALL_TABLES)):
         raise UsageError(f"--table {unknown[0]} is not one of {', '.join(ALL_TABLES)}.")
-    return tuple(tables) or tuple(ALL_TABLES)
+    return place.tables or tuple(ALL_TABLES)
+
+
+# What is checked below is found before the slow start of Spark.
+
+
+def _check_folder(place: LakePlace, *, is_new: bool = False) -> None:
+    """Checks the folder of a lake if it is one of this machine. is_new: whether it need not be there.
+
+    Raises: UsageError for a file, StoreError.
+    """
+    from annals.spark_projections.hadoop_paths import spark_uri
+
+    uri = spark_uri(place.uri)
+    if not uri.startswith(_FILE):
+        return
+    folder = Path(uri.removeprefix(_FILE))
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--to {place.uri} is a file; a lake needs a folder.")
+    if not is_new and not folder.exists():
+        raise StoreError(f"there are no tables of the format {place.format} at {place.uri}: there is no such folder.")
+
+
+def _check_source(location: LogLocation) -> None:
+    """Checks that a folder of segments has a log. Raises: UsageError, StoreError."""
+    if location.source != "segments":
+        return
+    try:
+        from annals.projections.segments.folder import MissingSegment, NoSegments, open_folder
+    except ImportError as error:
+        raise missing_spark(error) from None
+    folder = required_location(location)
+    try:
+        with suppress(OSError):  # Spark says more about it
+            open_folder(folder).unbroken_ranges()
+    except ValueError as error:
+        raise UsageError(f"--from {folder} is no source of a log: {error}.") from None
+    except (NoSegments, MissingSegment) as error:
+        raise StoreError(f"{error}.") from error
 
 
 def _source(lake: Lake, location: LogLocation) -> LogSource:

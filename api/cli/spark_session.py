@@ -114,8 +114,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         from annals.spark_projections.session import session
         from annals.spark_projections.sources.remote_log import RemoteLogError
     except ImportError as error:
-        command = shlex.join((sys.executable, "-m", "pip", "install", *SPARK_PACKAGES))
-        raise UsageError(f"this needs Spark ({error.name} is missing); install it with: {command}") from None
+        raise missing_spark(error) from None
     has_session = SparkSession.getActiveSession() is not None
     try:
         with own_interrupts():
@@ -137,6 +136,12 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
             spark.stop()
             with suppress(OSError):  # missing, or in use
                 Path(_WAREHOUSE).rmdir()
+
+
+def missing_spark(error: ImportError) -> UsageError:
+    """The error for a library of Spark that is not installed."""
+    command = shlex.join((sys.executable, "-m", "pip", "install", *SPARK_PACKAGES))
+    return UsageError(f"this needs Spark ({error.name} is missing); install it with: {command}")
 
 
 def read_log(spark: SparkSession, location: LogLocation) -> DataFrame:

@@ -8,10 +8,19 @@ from typing import NamedTuple
 
 
 class ProblemCause(NamedTuple):
-    """The explanation of one error type. Both texts may contain `code`."""
+    """The explanation of one error type. Texts may contain `code`.
+
+    past: what else helps for what has a past; empty for nothing.
+    """
 
     cause: str
     cure: str
+    past: str = ""
+
+    @property
+    def cures(self) -> str:
+        """All that helps."""
+        return f"{self.cure} {self.past}".rstrip()
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -40,6 +40,8 @@ class FormFile(NamedTuple):
 KEPT: Final = "kept "
 #: What the name of a field with the name of a file ends with.
 _NAME: Final = " name"
+#: What the name of a field ends with that says that a secret was typed, which no page repeats.
+TYPED_BEFORE: Final = " typed before"
 
 
 class Form(NamedTuple):
@@ -57,10 +59,13 @@ class Form(NamedTuple):
         file = self.files.get(name)
         return file.name if file is not None else self.get(name + _NAME)
 
-    @property
-    def to_keep(self) -> dict[str, str]:
-        """The fields that a sign-in in between keeps; of a file only its name, because no page can choose a file."""
-        return {**self.fields, **{name + _NAME: file.name for name, file in self.files.items()}}
+    def to_keep(self, secret_fields: Collection[str]) -> dict[str, str]:
+        """The fields that a sign-in in between keeps: of a secret that it was typed, and of a file only its name,
+        because no page can choose a file.
+        """
+        shown = {name: text for name, text in self.fields.items() if name not in secret_fields}
+        typed = {name + TYPED_BEFORE: "on" for name in secret_fields if self.get(name).strip()}
+        return {**shown, **typed, **{name + _NAME: file.name for name, file in self.files.items()}}
 
     @property
     def kept(self) -> dict[str, str]:

@@ -26,8 +26,8 @@ class PageRoute:
     `{name:path}` at the end for one or more segments. answer: makes the page. navigation: the link of the navigation
     that the page is at or below. methods: that it takes. takes_asof: whether it shows the past; a page that does not
     says that it shows the present. writes_with_asof: whether its form is about a past moment. keeps_form: whether it
-    shows a form again that a sign-in has kept, see `Form.kept`. needs_admin: whether other callers get 403.
-    follows_changes: whether it says that there are newer changes.
+    shows a form again that a sign-in has kept, see `Form.kept`. secret_fields: of that form, whose values are not kept.
+    needs_admin: whether other callers get 403. follows_changes: whether it says that there are newer changes.
     """
 
     template: str
@@ -38,6 +38,7 @@ class PageRoute:
     writes_with_asof: bool = False
     needs_admin: bool = False
     keeps_form: bool = False
+    secret_fields: tuple[str, ...] = ()
     follows_changes: bool = False
 
     @property

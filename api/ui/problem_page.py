@@ -41,11 +41,11 @@ def heading(problem: Problem) -> str:
     return "Not available" if problem.status >= 500 else _HEADINGS.get(problem.status, "Bad request")
 
 
-def shown_problem(problem: Problem, request: Request) -> ShownProblem:
-    """What pages say about a problem."""
+def shown_problem(problem: Problem, request: Request, *, has_past: bool = False) -> ShownProblem:
+    """What pages say about a problem. has_past: whether what it is about may be readable at an earlier moment."""
     body: dict[str, Any] = problem_body(problem, request)
     cause = problem_causes().get(problem.name)
-    cure = _CODE.sub(r"\1", cause.cure) if cause else ""
+    cure = _CODE.sub(r"\1", cause.cures if has_past else cause.cure) if cause else ""
     url = f"{request.base}/-/docs#{problem.name}"
     return ShownProblem(body["title"], body.get("detail", ""), cure, problem.name, url)
 
@@ -53,11 +53,12 @@ def shown_problem(problem: Problem, request: Request) -> ShownProblem:
 async def problem_page(page: PageContext, problem: Problem) -> Response:
     """The page of a refused request, in the frame of the page that was requested."""
     is_missing = problem.status == 404 and page.has_page("timeline")
+    has_past = page.route.takes_asof and _missing_path(page) is not None
     response = await page.render(
         TEMPLATE,
         heading(problem),
         problem.status,
-        problem=shown_problem(problem, page.asked),
+        problem=shown_problem(problem, page.asked, has_past=has_past),
         timeline=page.link("timeline", path=_missing_path(page)) if is_missing else "",
     )
     return with_retry(response, problem)

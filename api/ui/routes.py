@@ -18,7 +18,7 @@ from annals.api.ui.history.interaction_page import interaction_page
 from annals.api.ui.history.timeline_page import timeline_page
 from annals.api.ui.model.definition_pages import capabilities_page, model_page
 from annals.api.ui.overview import overview_page
-from annals.api.ui.page_route import WITH_FORM, PageRoute, RouteTable
+from annals.api.ui.page_route import WITH_FORM, PageFunction, PageRoute, RouteTable
 from annals.api.ui.replication.links_page import link_page, links_page, promote_page, repair_page
 from annals.api.ui.search_page import search_page
 from annals.api.ui.settings_page import settings_page
@@ -27,6 +27,7 @@ from annals.api.ui.subjects_page import subjects_page
 from annals.api.ui.subscriptions.confirmations import delete_subscription_page, discard_page
 from annals.api.ui.subscriptions.edit_page import edit_subscription_page, new_subscription_page
 from annals.api.ui.subscriptions.list_page import list_page
+from annals.api.ui.subscriptions.subscription_form import CREDENTIAL
 from annals.api.ui.subscriptions.subscription_page import subscription_page
 from annals.api.ui.transfer.export_download import export_download
 from annals.api.ui.transfer.transfer_page import transfer_page
@@ -36,6 +37,14 @@ _LINKS: Final = "Replication"
 _KEYS: Final = "API keys"
 _GRANTS: Final = "Grants"
 _TRANSFER: Final = "Import and export"
+
+
+def _subscription_form(template: str, answer: PageFunction) -> PageRoute:
+    return PageRoute(
+        template, answer, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False, keeps_form=True, secret_fields=(CREDENTIAL,)
+    )
+
+
 PAGES: Final = RouteTable(
     (
         PageRoute("", overview_page, "Overview", follows_changes=True),
@@ -54,9 +63,9 @@ PAGES: Final = RouteTable(
         PageRoute("capabilities", capabilities_page, "Capabilities", WITH_FORM, keeps_form=True),
         PageRoute("graph/{xid:path}", graph_page, "Explore"),
         PageRoute("subscriptions", list_page, _SUBSCRIPTIONS, takes_asof=False),
-        PageRoute("subscriptions/new", new_subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        _subscription_form("subscriptions/new", new_subscription_page),
         PageRoute("subscriptions/{id}", subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
-        PageRoute("subscriptions/{id}/edit", edit_subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
+        _subscription_form("subscriptions/{id}/edit", edit_subscription_page),
         PageRoute("subscriptions/{id}/delete", delete_subscription_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
         PageRoute("subscriptions/{id}/discard/{sequence}", discard_page, _SUBSCRIPTIONS, WITH_FORM, takes_asof=False),
         PageRoute("links", links_page, _LINKS, takes_asof=False, needs_admin=True),
@@ -67,10 +76,10 @@ PAGES: Final = RouteTable(
         PageRoute("transfer", transfer_page, _TRANSFER, WITH_FORM, takes_asof=False),
         PageRoute("transfer/export", export_download, _TRANSFER, takes_asof=False),
         PageRoute("settings", settings_page, "Settings", takes_asof=False, needs_admin=True),
-        PageRoute("keys", keys_page, _KEYS, WITH_FORM),
+        PageRoute("keys", keys_page, _KEYS, WITH_FORM, keeps_form=True),
         PageRoute("keys/{id}/rotate", rotate_page, _KEYS, WITH_FORM, takes_asof=False),
         PageRoute("keys/{id}/revoke", revoke_key_page, _KEYS, WITH_FORM, takes_asof=False),
-        PageRoute("grants", grants_page, _GRANTS, WITH_FORM),
+        PageRoute("grants", grants_page, _GRANTS, WITH_FORM, keeps_form=True),
         PageRoute("grants/{id}/revoke", revoke_grant_page, _GRANTS, WITH_FORM, takes_asof=False),
         PageRoute("confluent", subjects_page, "Explore"),
         PageRoute("timeline", timeline_page, "Timeline", follows_changes=True),

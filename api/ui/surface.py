@@ -74,7 +74,7 @@ class UiRoutes:
         except Unauthorized:
             if self._login is None or not (route.keeps_form and self._login.may_keep_form(request)):
                 raise
-            return await self._login.ask_again(request, receive)
+            return await self._login.ask_again(request, receive, route.secret_fields)
         page = PageContext(request, receive, route, path_params, self._own_api, PAGES, self._pages, self._warnings)
         try:
             return await _answer_page(page)

@@ -37,6 +37,13 @@ def short_text(value: Any) -> str:
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
 
 
+def visible_text(name: str) -> str:
+    """A name as it is; in quotes and with escapes if it begins or ends with a space, or nothing of it can be seen."""
+    if name == name.strip() and any(character.isprintable() and character != " " for character in name):
+        return name
+    return '"' + "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name) + '"'
+
+
 def is_link(value: Any) -> bool:
     """Whether a stored value is a URL that a page may link to (ACC-104)."""
     return isinstance(value, str) and bool(_LINK.match(value))
@@ -59,6 +66,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "html_time": html_time,
     "unquoted": unquoted,
     "short": short_text,
+    "visible": visible_text,
     "cut": cut_text,
     "is_link": is_link,
     "size": size_text,

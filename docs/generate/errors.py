@@ -56,6 +56,6 @@ def _entry(kind: type[Problem]) -> str:
             f"### {kind.name}\n",
             f"Status {kind.status}{specification}. Title: {code(kind.title)}\n",
             f"- **Cause**: {escaped(explanation.cause)}",
-            f"- **Cure**: {escaped(explanation.cure)}",
+            f"- **Cure**: {escaped(explanation.cures)}",
         )
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any, Final
+from urllib.parse import quote
 
 from annals.domain.subscriptions.error_places import ErrorPlace
 from annals.domain.subscriptions.member_types import parse_line
@@ -54,7 +55,7 @@ SCHEMES: Final[Mapping[str, Mapping[str, SinkScheme]]] = {
 }
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-_]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?\Z")
-_LEGAL_CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*\Z")
+_ILLEGAL_CHARACTER: Final = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.\-_]+)(?::([0-9]{1,5}))?\Z")
 _NUMERIC_LABEL: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z")
 _LOOPBACK_HOST: Final = re.compile(r"(?:localhost|.+\.localhost|127\.[0-9.]+|::1)\Z", re.IGNORECASE)
@@ -94,8 +95,10 @@ def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     """The address of a sink. Raises: InvalidSubscription."""
     text = parse_line(value, place)
     match = _URI.match(text)
-    if match is None or not _LEGAL_CHARACTERS.match(text):
+    if match is None:
         raise place.error("value", "an absolute URI is needed, such as https://example.com/events")
+    if illegal := _ILLEGAL_CHARACTER.search(text):
+        raise place.error("value", _illegal_reason(illegal[0], in_host=illegal.end() <= match.end(2)))
     scheme, authority, path, query, fragment = match.groups()
     schemes = SCHEMES[protocol]
     if scheme.lower() not in schemes:
@@ -108,6 +111,14 @@ def parse_sink(value: Any, protocol: str, place: ErrorPlace) -> SinkAddress:
     server_texts = authority.split(",") if protocol == KAFKA else [authority]
     servers = tuple(_parse_server(server_text, default.port, protocol == NATS, place) for server_text in server_texts)
     return SinkAddress(scheme.lower(), servers, path, query, text.partition("?")[0], default.tls)
+
+
+def _illegal_reason(character: str, *, in_host: bool) -> str:
+    if in_host:
+        return (
+            f'a host cannot have the character "{character}"; names have an ASCII form, such as xn--bcher-kva.example'
+        )
+    return f'the character "{character}" has to be percent-encoded, as {quote(character, errors="surrogatepass")}'
 
 
 def _parse_server(text: str, default: int, port_required: bool, place: ErrorPlace) -> tuple[str, int]:

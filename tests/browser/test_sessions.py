@@ -113,3 +113,22 @@ def test_a_session_that_ends_while_editing(walk: Walk) -> None:
     page.get_by_role("textbox", name="labels", exact=True).fill("")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status").filter(has_text="Nothing")).to_have_text("Nothing to save.")
+
+
+def test_a_session_that_ends_while_making_a_subscription(walk: Walk) -> None:
+    """UI-54, UI-87: the form is there again, except for the credential, which no page repeats."""
+    page = walk.go("/ui/subscriptions/new")
+    sign_in(page, "ada")
+    page.get_by_role("textbox", name="Sink", exact=True).fill("https://example.com/typed")
+    page.get_by_role("textbox", name="Filters", exact=True).fill("[\n]")
+    page.get_by_label("Credential", exact=True).fill('{"secret": "typed too"}')
+    walk.context.clear_cookies(name="annals")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("The session has ended, and nothing has been saved.")
+    assert "typed too" not in page.content()
+    sign_in(page, "ada")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Create subscription")
+    expect(page.get_by_role("textbox", name="Sink", exact=True)).to_have_value("https://example.com/typed")
+    expect(page.get_by_role("textbox", name="Filters", exact=True)).to_have_value("[\n]")
+    expect(page.get_by_label("Credential", exact=True)).to_have_value("")
+    expect(page.get_by_role("main")).to_contain_text("Type the credential again")

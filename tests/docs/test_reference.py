@@ -24,7 +24,7 @@ def test_each_error_type_has_a_cause_and_a_cure() -> None:
     explained = problem_causes()
     assert set(explained) == {kind.name for kind in ALL_PROBLEM_TYPES}
     for name, texts in explained.items():
-        assert all(text.endswith(".") and text.count("`") % 2 == 0 for text in texts), name
+        assert all(text.endswith(".") and text.count("`") % 2 == 0 for text in (texts.cause, texts.cures)), name
 
 
 def test_cures_name_settings_that_exist() -> None:

@@ -22,10 +22,11 @@ async def grants_page(page: PageContext) -> Response:
     form, status = MemberForm(_LABELS, {"at": "/"}), 200
     if page.request.method == "POST":
         sent = await read_upload(page.request, page.receive)
-        form = MemberForm(_LABELS, sent.fields)
+        form = MemberForm(_LABELS, sent.kept or sent.fields)
         members = {name: text for name in _LABELS if (text := sent.get(name).strip())}
         try:
-            return page.saved(_PATH, await page.send("POST", _GRANTS, body=members))
+            if not sent.kept:  # no sign-in was in between
+                return page.saved(_PATH, await page.send("POST", _GRANTS, body=members))
         except Forbidden:
             raise
         except Problem as problem:

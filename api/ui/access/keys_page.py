@@ -37,15 +37,15 @@ async def keys_page(page: PageContext) -> Response:
     form, status = MemberForm(_LABELS), 200
     if page.request.method == "POST":
         sent = await read_upload(page.request, page.receive)
-        form = MemberForm(_LABELS, sent.fields)
+        form = MemberForm(_LABELS, sent.kept or sent.fields)
         try:
-            answer = await page.send("POST", _KEYS, body=_document(sent))
+            if not sent.kept:  # no sign-in was in between
+                answer = await page.send("POST", _KEYS, body=_document(sent))
+                return with_new_key(page.saved(_PATH, answer), page.request, answer.json["key"])
         except Forbidden:
             raise
         except Problem as problem:
             form, status = form.refused(page, problem), problem.status
-        else:
-            return with_new_key(page.saved(_PATH, answer), page.request, answer.json["key"])
     try:
         keys, pages = await page.get_list(_KEYS)
     except NotAvailable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -99,11 +99,16 @@ class LoginRoutes:
         cookie = read_cookie(request, _KNOWN) if request.method == "POST" else None
         return cookie is not None and verified(self._sessions.key, _KNOWN, cookie) is not None
 
-    async def ask_again(self, request: Request, receive: Receive) -> Response:
-        """The page for a form that was sent after its session had ended; it keeps what the form has (UI-87)."""
+    async def ask_again(self, request: Request, receive: Receive, secret_fields: Collection[str]) -> Response:
+        """The page for a form that was sent after its session had ended; it keeps what the form has (UI-87).
+
+        secret_fields: of the form; their values are not kept.
+        """
         form = await read_upload(request, receive, MAX_KEPT_BYTES)
         # A sign-in that failed or took too long keeps the form as it was first sent.
-        return await self.show(request, local_path(request.raw_path), _ENDED, 401, form.kept or form.to_keep)
+        return await self.show(
+            request, local_path(request.raw_path), _ENDED, 401, form.kept or form.to_keep(secret_fields)
+        )
 
     async def show(
         self,

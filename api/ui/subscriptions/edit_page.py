@@ -70,6 +70,9 @@ async def _form_page(page: PageContext, target: _Target) -> Response:
     if page.request.method != "POST":
         return await _show(page, target)
     form = await read_upload(page.request, page.receive)
+    if form.kept:  # a sign-in was in between
+        form = Form(form.kept, {})
+        return await _show(page, target._replace(tag=form.get(_TAG)), form)
     target = target._replace(tag=form.get(_TAG))  # not the present one, which would hide a change of others
     try:
         document = document_of(form, target.stored)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from annals.api.ui.forms import Form
+from annals.api.ui.forms import TYPED_BEFORE, Form
 from annals.api.ui.json_layout import indent
 from annals.domain.errors.problems import Problem
+from annals.domain.subscriptions.event_families import families_in_scope, families_of_types
 from annals.domain.values.json_text import loads
 
-_CREDENTIAL: Final = "credential"
-#: The hidden field of a form whose credential was typed before.
-_TYPED_BEFORE: Final = "credential typed before"
+#: The field that no page repeats.
+CREDENTIAL: Final = "credential"
 _WORDS_OF_START: Final = ("latest", "earliest")
 #: The fields, each with the members of the document that it is about.
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -23,7 +23,7 @@ _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "filters": ("filters",),
     "settings": ("protocolsettings",),
     "start": ("config",),
-    _CREDENTIAL: ("sinkcredential",),
+    CREDENTIAL: ("sinkcredential",),
 }
 
 
@@ -54,32 +54,33 @@ def texts_of(subscription: Mapping[str, Any]) -> dict[str, str]:
         "filters": _json_text(subscription.get("filters")),
         "settings": _json_text(subscription.get("protocolsettings")),
         "start": str(config.get("starttime") or config.get("startposition", "latest")),
-        _CREDENTIAL: "",
+        CREDENTIAL: "",
     }
 
 
 def texts_of_form(form: Form) -> dict[str, str]:
     """The texts that a browser sent; the credential is not sent back."""
-    return {name: form.get(name) for name in _MEMBERS} | {_CREDENTIAL: ""}
+    return {name: form.get(name) for name in _MEMBERS} | {CREDENTIAL: ""}
 
 
 def has_credential(form: Form) -> bool:
     """Whether a credential was typed into the form, or before into one that it comes from. No page repeats it."""
-    return bool(form.get(_CREDENTIAL).strip() or form.get(_TYPED_BEFORE))
+    return bool(form.get(CREDENTIAL).strip() or form.get(CREDENTIAL + TYPED_BEFORE))
 
 
 def document_of(form: Form, stored: Mapping[str, Any]) -> dict[str, Any]:
     """The subscription that a form describes. stored: has the members that no field is about. Raises: InvalidField."""
     document = {name: value for name, value in stored.items() if name not in ("id", "status")}
+    types = [line.strip() for line in form.get("types").split("\n") if line.strip()]
     texts = {
         "sink": form.get("sink").strip(),
         "protocol": form.get("protocol"),
-        "types": [line.strip() for line in form.get("types").split("\n") if line.strip()],
+        "types": types,
         "filters": _parse_json("filters", form.get("filters"), list),
         "protocolsettings": _parse_json("settings", form.get("settings"), dict),
-        "config": _config(form.get("start").strip(), stored.get("config", {})),
+        "config": _families(types, stored) | _start(form.get("start").strip()),
     }
-    if credential := _parse_json(_CREDENTIAL, form.get(_CREDENTIAL), dict):
+    if credential := _parse_json(CREDENTIAL, form.get(CREDENTIAL), dict):
         texts["sinkcredential"] = credential
     document |= texts
     return {name: value for name, value in document.items() if value not in ("", None, [], {})}
@@ -90,8 +91,14 @@ def stored_differences(document: Mapping[str, Any], stored: Mapping[str, Any]) -
     return [
         (name, text)
         for name, text in texts_of(stored).items()
-        if name != _CREDENTIAL and any(document.get(member) != stored.get(member) for member in _MEMBERS[name])
+        if name != CREDENTIAL and _members(name, document) != _members(name, stored)
     ]
+
+
+def _members(name: str, subscription: Mapping[str, Any]) -> list[Any]:
+    """What a subscription has for a field; without the families, which are in `config` and in no field."""
+    members = [subscription.get(member) for member in _MEMBERS[name]]
+    return [texts_of(subscription)[name]] if name == "start" else members
 
 
 def refused_field(problem: Problem) -> str:
@@ -101,15 +108,26 @@ def refused_field(problem: Problem) -> str:
     return next((field for field, members in _MEMBERS.items() if member in members), "")
 
 
-def _config(start: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    config = {name: value for name, value in stored.items() if name not in ("startposition", "starttime")}
-    if not start:
-        return config
-    if start in _WORDS_OF_START:
-        return {**config, "startposition": start}
-    if start.isascii() and start.isdecimal() and len(start) < 19:
-        return {**config, "startposition": int(start)}
-    return {**config, "starttime": start}
+def _families(types: Sequence[str], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The event families that new types leave as they are; nothing where the default for the types is to count.
+
+    A stored subscription does not tell a default from the same choice, and the form has no field for families.
+    """
+    families, stored_types = stored.get("config", {}).get("families", []), stored.get("types", [])
+    is_default = families == families_in_scope(None, stored_types, {})
+    if types != stored_types and (is_default or not set(families_of_types(types)) <= set(families)):
+        return {}
+    return {"families": families} if families else {}
+
+
+def _start(text: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    if text in _WORDS_OF_START:
+        return {"startposition": text}
+    if text.isascii() and text.isdecimal() and len(text) < 19:
+        return {"startposition": int(text)}
+    return {"starttime": text}
 
 
 def _parse_json(name: str, text: str, type: type[Any]) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from annals.domain.model.builtin import default_source
 from tests.api.ui.pages import TOKENS
 from tests.api.ui.test_provider import signed_in
-from tests.support.html_pages import Element, HtmlPage
+from tests.support.html_pages import Element, HtmlPage, sent_values
 from tests.support.oidc_site import Site, running_site
 from tests.support.registries.in_process import Api, create, serving
 
@@ -24,7 +24,7 @@ FILE: Final = ("<b>order</b>.avsc", b"{}", "application/json")
 @pytest.fixture
 def api(sqlite_url: str) -> Iterator[Api]:
     create(sqlite_url, default_source())
-    with serving(sqlite_url, tokens=json.dumps(TOKENS)) as api:
+    with serving(sqlite_url, tokens=json.dumps(TOKENS), api_keys=True) as api:
         api.done("PUT", "/schemagroups/g", {}, authorization="Bearer root")
         yield api
 
@@ -57,6 +57,46 @@ def test_the_name_of_a_chosen_file(api: Api) -> None:
         field = shown.fields["Document file"].attributes
         assert field["aria-describedby"] == "document-file-text"
     assert "chosen before" not in sent(api, path, fields, None, "root").main.text
+
+
+SECRET: Final = "marker-of-a-secret"
+SUBSCRIPTION: Final = {
+    "sink": "https://example.com/events",
+    "types": "io.xregistry.group.created",
+    "filters": "[",
+    "settings": '{"retry": {"maxattempts": 1}}',
+    "start": "earliest",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("subscriptions/new", SUBSCRIPTION),
+        ("subscriptions/{id}/edit", SUBSCRIPTION | {"tag": '"old"'}),
+        (
+            "keys",
+            {"name": "build", "role": "writer", "groups": "/schemagroups/g=reader", "expires": "2026-02-01T00:00"},
+        ),
+        ("grants", {"subject": "caller:x", "at": "/schemagroups/g", "role": "writer"}),
+    ],
+)
+def test_other_forms_are_kept_too(api: Api, path: str, fields: dict[str, str]) -> None:
+    """UI-54, UI-87: the form is there again, nothing is written, and no page has the credential."""
+    body = {"sink": "https://example.com/old", "protocol": "HTTP"}
+    id = api.done("POST", "/subscriptions", body, authorization="Bearer root").json()["id"]
+    before = api.done("GET", "/-/interactions", authorization="Bearer root").json()
+    path = f"/ui/{path.format(id=id)}"
+    api.runner.run(api.client.post("/ui/login", data={"token": "root"}))
+    page = sent(api, path, fields | ({"credential": SECRET} if "sink" in fields else {}), None)
+    assert page.heading == "Sign in" and page.statuses[0].startswith("The session has ended")
+    assert SECRET not in str(page.main)
+    kept = hidden_fields(next(page.main.all("form")))
+    again = sent(api, path, {name: text for name, text in kept.items() if name.startswith("kept ")}, None, "root")
+    (form,) = (each for each in again.main.all("form") if each.attributes["method"] == "post")
+    assert (hidden_fields(form) | sent_values(form)).items() >= fields.items()
+    assert ("Type the credential again" in again.main.text) == ("sink" in fields)
+    assert api.done("GET", "/-/interactions", authorization="Bearer root").json() == before
 
 
 def test_a_form_of_a_browser_without_a_session(api: Api) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from time import thread_time
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 import pytest
@@ -97,6 +97,13 @@ def test_problems_are_pages(filled: Api, path: str, status: int, heading: str) -
     assert answer.status_code == status and f"<h1><bdi>{heading}</bdi></h1>" in answer.text
     (type,) = set(re.findall(r'href="http://h/r/-/docs#(\w+)"', answer.text))
     assert f">{type}</a>" in answer.text and 'role="alert"' in answer.text
+
+
+@pytest.mark.parametrize(("path", "has_past"), [("explore/dirs/none", True), ("subscriptions/none", False)])
+def test_what_may_be_there_in_the_past(api: Api, path: str, has_past: bool) -> None:
+    """UI-27, UI-38: the page of what is not there names `asof` only where it takes it."""
+    text = show(api, path, status=404).main.text
+    assert "Check the path" in text and ("?asof=" in text) == has_past
 
 
 @pytest.mark.parametrize("id", ["%2f", "", "$details", "%24details", "x%2fdeadletters%2f5"])
@@ -202,6 +209,16 @@ def test_values_are_text(filled: Api) -> None:
     for path in ("/ui/explore/dirs/d/files", "/ui/explore/dirs/d/files/f", "/ui/edit/dirs/d/files/f"):
         text = filled.send("GET", path).text
         assert "&lt;b&gt;bold" in text and "<b>bold" not in text
+
+
+def test_names_that_nobody_would_see(empty: Api) -> None:
+    """UI-69: a link to a subject can be seen, also where the name of the subject cannot."""
+    names = {" ": '" "', "b ": '"b "', "\u200b": '"\\u200b"', "a b": "a b", "ß": "ß"}
+    for name in names:
+        path = f"/compat/confluent/subjects/{quote(name, safe='')}/versions"
+        empty.done("POST", path, {"schema": '"string"'})
+    links = show(empty, "confluent").links
+    assert set(names.values()) <= links.keys() and "" not in links
 
 
 def test_posts_come_from_own_pages(filled: Api) -> None:

@@ -89,6 +89,18 @@ def test_a_subscription_and_its_deliveries(api: Api, sinks: Webhooks) -> None:
     assert reason.startswith("rejected")
 
 
+def test_the_last_attempt_is_no_retry(api: Api, sinks: Webhooks) -> None:
+    """UI-55, UI-111: only an attempt that another one follows is shown as `retry`."""
+    sinks.answer = lambda path, event: 500
+    id = created(api, f"{sinks.url}/s", settings='{"retry": {"maxattempts": 2, "initialdelay": 0.1}}')
+    put(api, "d")
+    until(lambda: len(show(api, f"subscriptions/{id}").table("Dead letters")[0]) > 1)
+    assert [row[2:4] for row in show(api, f"subscriptions/{id}").table("Attempts")] == [
+        ["failed", "500"],
+        ["retry", "500"],
+    ]
+
+
 def test_pause_and_resume(api: Api, sinks: Webhooks) -> None:
     id = created(api, f"{sinks.url}/s")
     page = follow(api, submit(api, f"subscriptions/{id}", action="pause"))
@@ -170,6 +182,37 @@ def test_an_edit_keeps_what_the_form_does_not_show(api: Api, sinks: Webhooks) ->
     stale = submit(api, f"subscriptions/{id}/edit", **changed)
     assert stale.status_code == 412
     assert HtmlPage(stale.text).statuses
+
+
+XREGISTRY = "io.xregistry.group.created"
+SCHEMAREGISTRY = "io.cloudevents.schemaregistry.updated.v1"
+MESSAGECATALOG = "io.cloudevents.messagecatalog.updated.v1"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "before", "after", "families"),
+    [
+        (None, "", SCHEMAREGISTRY, ["schemaregistry"]),
+        (None, SCHEMAREGISTRY, XREGISTRY, ["xregistry"]),
+        (None, SCHEMAREGISTRY, "", ["xregistry"]),
+        (None, XREGISTRY, f"{SCHEMAREGISTRY}\n{MESSAGECATALOG}", ["schemaregistry", "messagecatalog"]),
+        (["schemaregistry", "messagecatalog"], "", SCHEMAREGISTRY, ["schemaregistry", "messagecatalog"]),
+        (["schemaregistry"], "", "", ["schemaregistry"]),
+        (["schemaregistry"], "", XREGISTRY, ["xregistry"]),
+    ],
+)
+def test_an_edit_of_types_changes_the_families(
+    api: Api, sinks: Webhooks, chosen: list[str] | None, before: str, after: str, families: list[str]
+) -> None:
+    """SUB-111, UI-54: default families follow new types; chosen ones stay if the new types are of them."""
+    id = created(api, f"{sinks.url}/s", types=before)
+    if chosen is not None:
+        change(api, id, config={"families": chosen})
+    path = f"subscriptions/{id}/edit"
+    follow(api, submit(api, path, **(loaded(show(api, path)) | {"types": after, "settings": ""})))
+    stored = api.done("GET", f"/subscriptions/{id}", authorization="Bearer root").json()
+    assert stored["config"] == {"families": families, "startposition": "latest"}
+    assert stored.get("types", []) == after.split()
 
 
 def loaded(page: HtmlPage) -> dict[str, str]:

@@ -49,6 +49,7 @@ def test_refused(row: dict[str, Any]) -> None:
     with pytest.raises(InvalidSubscription) as caught:
         parse(row)
     assert [caught.value.extensions["code"], caught.value.extensions["pointer"]] == row["refused"]
+    assert row.get("because", "") in caught.value.text()
     assert not any(secret in caught.value.text() for secret in ("u:p@", "whsec_YWJj"))
 
 
