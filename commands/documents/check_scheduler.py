@@ -51,10 +51,13 @@ class CheckScheduler:
         self.waiting_count = 0
 
     def prepare(self, pending: PendingCommand) -> PendingCommand | None:
-        """The command with the check results that it probably needs; None when it has to wait for them.
+        """The command with the check results that it probably needs; None when it has to wait for them or in a queue.
 
-        A waiting command goes to `requeue` when its results are there.
+        A waiting command goes to `requeue` when its results are there, and when it is the first of its queue.
         """
+        if not pending.attempts and self._queues.enqueue_new(pending):
+            self._add_to_count(1)
+            return None
         model = self._store.last_model
         if pending.check_results is not None or model is None:
             return pending

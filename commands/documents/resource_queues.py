@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
+from typing import Final
 
 from annals.commands.pending_command import PendingCommand
 from annals.domain.confluent.subjects import Subject
 from annals.domain.decisions.commands import SubmittedCommand
 from annals.domain.values import xid as xids
+
+#: After this number of unsuccessful decisions of the first command of a queue, new commands wait behind it. Otherwise
+#: they could invalidate its results for ever.
+PATIENT_ATTEMPTS: Final = 5
 
 
 class ResourceQueues:
@@ -32,12 +37,23 @@ class ResourceQueues:
         with self._lock:
             queue = self._queues.setdefault(name, deque())
             if queue and queue[0].future is pending.future:
+                queue[0] = pending
                 return True
             queue.append(pending)
             if len(queue) > 1:
                 return False
         pending.future.add_done_callback(lambda _: self._release_next(name))
         return True
+
+    def enqueue_new(self, pending: PendingCommand) -> bool:
+        """Whether a command that was not decided yet stays in a queue, because the first one there has to go first."""
+        with self._lock:
+            queue = self._queues.get(_queue_name(pending.command))
+            has_to_wait = queue is not None and queue[0].attempts >= PATIENT_ATTEMPTS
+            if queue is not None and has_to_wait and queue[0].future is not pending.future:
+                queue.append(pending)
+                return True
+        return False
 
     def _release_next(self, name: str) -> None:
         """Removes the first command of a queue, which has its outcome, and releases the next one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from contextlib import closing
 from threading import Event, Thread
 from time import sleep
@@ -14,15 +15,24 @@ import pytest
 from annals.commands.command_bus import CommandBus
 from annals.commands.documents.check_scheduler import MAX_ATTEMPTS
 from annals.commands.documents.document_checker import DocumentChecker
+from annals.commands.documents.resource_queues import PATIENT_ATTEMPTS
 from annals.commands.store.log import Store
+from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.changes.documents import digest
-from annals.domain.decisions.checks.document_checks import CheckResult, ChecksRequired, DocumentCheck, FormatCheck
+from annals.domain.decisions.checks.document_checks import (
+    CheckResult,
+    ChecksRequired,
+    DocumentCheck,
+    FormatCheck,
+    documents_of,
+)
 from annals.domain.decisions.commands import Command, CreateRegistry, WriteMethod, WriteTree
 from annals.domain.decisions.decide import decide
 from annals.domain.decisions.world import Context, Decision, World
 from annals.domain.errors.problems import ServerBusy
 from annals.domain.model.builtin import default_source
+from annals.domain.values.json_text import dumps
 
 SCHEMA = "/schemagroups/g/schemas/s"
 WRITERS = 30
@@ -69,6 +79,33 @@ def test_all_concurrent_writers_of_one_schema_succeed(registry: Store) -> None:
         if "versions" in event.xid
     }
     assert len(set(ancestors.values())) == WRITERS, "one line"
+    assert list(verify_log(registry)) == []
+
+
+def test_a_slow_check_is_not_overtaken_for_ever(registry: Store) -> None:
+    # ENT-112, LEG-534: quick Versions, each of which a slow one has to be compared with, let it go first at some time
+    small: list[Future[Recorded]] = []
+    slow = avro(0)
+    slow["schema"]["doc"] = "slow"
+    slow_hash, is_written = digest(dumps(slow["schema"])), Event()
+
+    class Overtaken(DocumentChecker):
+        def check(self, document_checks: Any, *arguments: Any) -> dict[DocumentCheck, CheckResult]:
+            is_slow = slow_hash in {one.sha256 for check in document_checks for one in documents_of(check)}
+            if is_slow and not is_written.is_set():
+                small.append(command_bus.submit(version(f"v{len(small)}", len(small) + 1)))
+                wait(small[-1:], timeout=1)
+            return super().check(document_checks, *arguments)
+
+    def version(id: str, number: int, **attributes: Any) -> WriteTree:
+        return WriteTree(f"{SCHEMA}/versions/{id}", avro(number, **attributes), WriteMethod.PUT)
+
+    with closing(CommandBus(registry, [], checker=Overtaken())) as command_bus:
+        command_bus.submit(WriteTree(SCHEMA, avro(0, meta={"compatibility": "backward"}), WriteMethod.PUT)).result()
+        assert command_bus.submit(WriteTree(f"{SCHEMA}/versions/slow", slow, WriteMethod.PUT)).result(60).events
+        is_written.set()
+        assert PATIENT_ATTEMPTS <= len(small) < MAX_ATTEMPTS
+        assert all(one.result(60).events for one in small)
     assert list(verify_log(registry)) == []
 
 
