@@ -69,7 +69,7 @@ class SchemaRegistry:
 
     def _group_or_former(self, context: str) -> str | None:
         """The id of a context's Group, also of a deleted one, whose versions schemas may still refer to (CSR-607)."""
-        found = self._context_ids.group_of(context, self._find)
+        found = self._context_ids.group_of(context, self._find_target)
         return found[0] if found is not None else None
 
     def context(self, group: str) -> str:
@@ -117,6 +117,7 @@ class SchemaRegistry:
         if entity is None or "xref" in entity.attributes["meta"] or (groups, resources) != (GROUPS, RESOURCES):
             return []
         context = self._context_of(self._find_target(group_xid(group)), group)
+        is_hidden = self._find(target) is None  # what it has had is hidden as well
         is_elsewhere = xids.segments(resource)[1] != group
         return [
             version._replace(
@@ -125,7 +126,7 @@ class SchemaRegistry:
                 extras=_qualified_references(version.extras, context) if is_elsewhere else version.extras,
             )
             for version in self._stored_versions(group, subject_name(target, facts_of(entity.private)))
-            if version.resource == target
+            if version.resource == target and (version.is_live or not is_hidden)
         ]
 
     def resource(self, group: str, name: str) -> str | None:

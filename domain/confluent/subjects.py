@@ -173,8 +173,8 @@ class ContextIds(NamedTuple):
         if context == DEFAULT_CONTEXT:
             yield self.default_group
             return
-        unnamed = _unnamed_id(context[1:])
-        ids = candidate_ids(context[1:]) if unnamed is None else (unnamed, *candidate_ids(context[1:]))
+        escaped = _id_of_escaped(context[1:])
+        ids = candidate_ids(context[1:]) if escaped is None else (escaped, *candidate_ids(context[1:]))
         yield from (id for id in ids if id.lower() != self.default_group.lower())
 
     def context_of(self, group: str, recorded: str | None = None) -> str:
@@ -182,27 +182,28 @@ class ContextIds(NamedTuple):
         if group == self.default_group:
             return DEFAULT_CONTEXT
         name = recorded if recorded is not None else name_of_id(group)
-        return f".{_ESCAPED + _encode(group) if recorded is None and _is_no_context(name) else name}"
+        return f".{_escaped_name(group) if recorded is None and _needs_escape(name) else name}"
 
 
-def _is_no_context(name: str) -> bool:
-    """Whether the id of a Group that another API has made cannot be the name of its context, or may be that of another.
-
-    Its name is the escaped id then.
-    """
+def _needs_escape(name: str) -> bool:
+    """Whether the name of a Group that another API has made cannot name its context, or may be the name of another."""
     return ":" in name or name.startswith(_ESCAPED)
 
 
-def _unnamed_id(name: str) -> str | None:
-    """The id of the Group whose context has this name because its id cannot be one."""
+def _escaped_name(id: str) -> str:
+    return _ESCAPED + _encode(id)
+
+
+def _id_of_escaped(name: str) -> str | None:
+    """The id of the Group whose context has an escaped name; None for another name."""
     if not name.startswith(_ESCAPED):
         return None
     try:
-        id = unquote_to_bytes(name[len(_ESCAPED) :].replace("~", "%")).decode()
+        id = unquote_to_bytes(name.removeprefix(_ESCAPED).replace("~", "%")).decode()
     except UnicodeDecodeError:
         return None
-    is_own = xids.ID.match(id) is not None and _is_no_context(name_of_id(id)) and _ESCAPED + _encode(id) == name
-    return id if is_own else None
+    is_id = xids.ID.match(id) is not None and _escaped_name(id) == name
+    return id if is_id and _needs_escape(name_of_id(id)) else None
 
 
 def group_xid(group: str) -> str:

@@ -51,7 +51,11 @@ from annals.domain.decisions.confluent.delete import delete_context, delete_sche
 from annals.domain.decisions.confluent.import_subject import delete_imported_versions, import_subject
 from annals.domain.decisions.confluent.register import register_schema
 from annals.domain.decisions.confluent.schema_ids import assign_schema_ids, load_schemas_without_ids
-from annals.domain.decisions.confluent.subject_settings import drop_replaced_levels, give_settings, keep_settings
+from annals.domain.decisions.confluent.subject_settings import (
+    drop_replaced_levels,
+    move_settings_to_groups,
+    move_settings_to_resources,
+)
 from annals.domain.decisions.confluent.write_settings import write_settings
 from annals.domain.decisions.delete import delete_entities
 from annals.domain.decisions.replace_model import check_stored_entities
@@ -75,9 +79,9 @@ from annals.domain.values import xid as xids
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     check_versionmodes,
     check_stored_entities,
-    give_settings,
+    move_settings_to_resources,
     complete_resources,
-    keep_settings,
+    move_settings_to_groups,
     drop_replaced_levels,
     forget_retained_versions,
     number_versions,

@@ -149,6 +149,7 @@ class _Restoration:
             )
             is_facade_changed = compat_restore.restore_group(draft, difference.past)
             is_facade_changed |= _restore_facts(draft, difference.past)
+            changes.restored_groups.add(draft.xid)
             if (
                 not _restore_draft(draft, difference.past.attributes, self._past_registry.level(difference.past.xid))
                 and is_facade_changed
@@ -249,8 +250,7 @@ class _Restoration:
             past_meta = {**past_meta, "readonly": resource.readonly}  # only an admin changes that (ENT-140)
         is_facade_changed = compat_restore.restore_definition(resource, past_entity)
         is_facade_changed |= _restore_facts(resource, past_entity)
-        if resource.is_new:
-            drop_settings(self._changes, xids.owners(resource.xid)[0], subject_name(resource.xid, resource.confluent))
+        drop_settings(self._changes, xids.owners(resource.xid)[0], subject_name(resource.xid, resource.confluent))
         if _restore_draft(resource.meta, past_meta, level):
             self._check_writable(resource)
             resource.readonly = bool(past_meta["readonly"])

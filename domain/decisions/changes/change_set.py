@@ -51,6 +51,7 @@ class ChangeSet:
         self.root_after_images: dict[str, AfterImage] = {}  # the model and the capabilities
         # Streams that a restore brings back, even if their types have other names now.
         self.restored_streams: set[str] = set()
+        self.restored_groups: set[str] = set()  # the xids of those that a restore writes
         self._subtrees: dict[str, Sequence[Entity]] = {}  # of Groups
         self._cascaded_entities: list[Entity] = []  # the descendants of a deleted Group or Resource
         self.version_chains: dict[str, tuple[str, ...]] = {}  # see `World.version_chain`, by the stream of the Resource

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from annals.domain.confluent.checks import (
     SameTextCheck,
@@ -60,6 +60,10 @@ from annals.domain.decisions.confluent.subject_resource import (
 )
 from annals.domain.decisions.confluent.world_entities import entity_finder, subject_xids
 from annals.domain.values import xid as xids
+from annals.domain.values.batched import batched
+
+#: The number of versions with which a schema is compared before another request of checks.
+_COMPARED_AT_ONCE: Final = 500
 
 
 def register_schema(changes: ChangeSet, command: RegisterSchema) -> None:
@@ -328,25 +332,26 @@ def incompatibility_messages(
 ) -> list[str]:
     """Why a schema is incompatible with the first of some versions with which it is; empty if it is with none."""
     is_lenient = config.get("compatibilityPolicy") == "LENIENT"
-    # Most incompatible schemas are so with the latest version. The others are asked for at once, because a decision is
-    # made again for each request of checks, and only a few times.
-    for versions in (compared[:1], compared[1:]):
-        comparisons: list[tuple[SchemaVersion, Mapping[bool, SchemaComparison]]] = []
-        for version in versions:
-            references = registry.references(version.group).documents(version.references)
-            old = SchemaDocument(version.type, version.document, references)
-            comparisons.append((version, comparisons_of(new, old, level, is_lenient=is_lenient)))
-        checks = frozenset(check for _, by_direction in comparisons for check in by_direction.values())
+
+    def comparisons_with(version: SchemaVersion) -> dict[bool, SchemaComparison]:
+        references = registry.references(version.group).documents(version.references)
+        return comparisons_of(new, SchemaDocument(version.type, version.document, references), level, is_lenient)
+
+    # Most incompatible schemas are so with the latest version. Of the others many are asked for at once, because a
+    # decision is made again for each request of checks, and only a few times.
+    for versions in (compared[:1], *batched(compared[1:], _COMPARED_AT_ONCE)):
+        compared_pairs = [(version, comparisons_with(version)) for version in versions]
+        checks = frozenset(check for _, comparisons in compared_pairs for check in comparisons.values())
         results = changes.world.check_results(checks, documents) if checks else {}
-        for version, by_direction in comparisons:
-            if messages := messages_of(by_direction, results):
+        for version, comparisons in compared_pairs:
+            if messages := messages_of(comparisons, results):
                 old_text = changes.world.document(version.document).decode("utf-8", "replace")
                 return [*messages, *closing_messages(version.number, old_text, level)]
     return []
 
 
 def comparisons_of(
-    new: SchemaDocument, old: SchemaDocument, level: str, *, is_lenient: bool
+    new: SchemaDocument, old: SchemaDocument, level: str, is_lenient: bool
 ) -> dict[bool, SchemaComparison]:
     """The comparisons that a level asks for; True is the one in which the new schema reads (CSR-802)."""
     backward, forward = SchemaComparison(new, old, is_lenient), SchemaComparison(old, new, is_lenient)

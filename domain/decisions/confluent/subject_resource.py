@@ -17,7 +17,7 @@ from annals.domain.confluent.subjects import ContextIds, Subject
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.confluent.contexts import record_context
-from annals.domain.decisions.confluent.subject_settings import take_over_settings
+from annals.domain.decisions.confluent.subject_settings import move_settings_to_resource
 from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.decisions.write_resource import WriteOptions, write_version
 from annals.domain.decisions.xrefs import check_no_xref
@@ -55,7 +55,7 @@ def subject_resource(
     if subject_name(xid, {}) != subject.name:
         resource.confluent = with_facts(resource.confluent, subject=subject.name)
     if stored_xid is None:
-        take_over_settings(changes, resource, subject.name)
+        move_settings_to_resource(changes, resource, subject.name)
     return resource
 
 

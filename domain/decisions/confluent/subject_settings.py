@@ -26,40 +26,50 @@ from annals.domain.decisions.confluent.contexts import record_context
 from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.decisions.write_resource import WriteOptions, write_meta
 from annals.domain.decisions.xrefs import check_no_xref
+from annals.domain.registry.entities import xref_target
 from annals.domain.values import xid as xids
 
 
-def take_over_settings(changes: ChangeSet, resource: ResourceDraft, name: str) -> None:
-    """Moves the settings of a subject that gets its Resource from its Group to it."""
-    group = changes.group(xids.owners(resource.xid)[0])
-    subjects = group.confluent.get("subjects", {})
-    if name in subjects:
-        settings = settings_of_facts(subjects[name])
-        set_subject_of_group(group, name, NO_SETTINGS)
+def move_settings_to_resource(changes: ChangeSet, resource: ResourceDraft, name: str) -> None:
+    """Moves the settings of a subject that gets its Resource by Confluent's API from its Group to it."""
+    settings = _taken_from_group(changes, resource, name)
+    if settings is not None:
         set_resource_settings(changes, resource, settings)
 
 
-def give_settings(changes: ChangeSet) -> None:
-    """Moves the settings of subjects whose Resources other APIs create from their Group to those.
+def move_settings_to_resources(changes: ChangeSet) -> None:
+    """Moves the settings of subjects that get their Resources by other APIs from their Groups to these.
 
-    A level in the request wins.
+    The level is that of the request, also if it has none (CSR-713). Copies of a link stay as they are at its source. A
+    Resource with an xref has no settings of its own.
     """
     for resource in changes.resources.values():
-        if not resource.is_new or resource.xref is not None or not _is_schema(resource.xid):
+        had_none = resource.is_new or (resource.entity is not None and xref_target(resource.entity) is not None)
+        if not had_none or resource.is_deleted or resource.xref is not None or resource.link is not None:
             continue
-        group = changes.group(xids.owners(resource.xid)[0])
-        name = subject_name(resource.xid, resource.confluent)
-        if name not in group.confluent.get("subjects", {}):
+        if not _is_schema(resource.xid):
             continue
-        level = resource.meta.attributes.get("compatibility")
-        take_over_settings(changes, resource, name)
-        if level is not None:
-            write_meta(changes, resource, {"compatibility": level}, WriteOptions(patch=True))
-            changes.accepted_resources.discard(resource.xid)
+        settings = _taken_from_group(changes, resource, subject_name(resource.xid, resource.confluent))
+        if settings is not None:
+            config = {name: value for name, value in settings.config.items() if name != LEVEL}
+            resource.confluent = with_facts(resource.confluent, config=config or None, mode=settings.mode)
 
 
-def keep_settings(changes: ChangeSet) -> None:
-    """Keeps the settings of subjects that lose their Resource, whichever API deletes it, in their Group."""
+def _taken_from_group(changes: ChangeSet, resource: ResourceDraft, name: str) -> ScopeSettings | None:
+    """The settings that the Group has of a subject, which it loses; None if it has none."""
+    group = changes.group(xids.owners(resource.xid)[0])
+    members = group.confluent.get("subjects", {}).get(name)
+    if members is None:
+        return None
+    set_subject_of_group(group, name, NO_SETTINGS)
+    return settings_of_facts(members)
+
+
+def move_settings_to_groups(changes: ChangeSet) -> None:
+    """Keeps the settings of subjects that lose their Resource, whichever API deletes it, in their Group.
+
+    A restored Group has those of the past.
+    """
     for resource in changes.resources.values():
         stored = resource.entity
         if not resource.is_deleted or stored is None or not _is_schema(resource.xid):
@@ -67,7 +77,10 @@ def keep_settings(changes: ChangeSet) -> None:
         compatibility = stored.attributes["meta"].get("compatibility")
         settings = settings_of_resource(facts_of(stored.private), compatibility)
         group = changes.groups.get(xids.stream(xids.owners(resource.xid)[0]))
-        if group is not None and not group.is_deleted:
+        if group is None or group.is_deleted or group.xid in changes.restored_groups:
+            continue
+        could_have_settings = xref_target(stored) is None and resource.link is None
+        if could_have_settings or not settings.is_empty:
             set_subject_of_group(group, subject_name(resource.xid, facts_of(stored.private)), settings)
 
 

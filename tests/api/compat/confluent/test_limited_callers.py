@@ -79,6 +79,36 @@ def test_an_xref_shows_a_hidden_target(api: Api, by: str) -> None:
     assert ask(api, "GET", f"/schemas/guids/{shown['guid']}", by=by)[1]["schema"] == '"string"'
 
 
+def test_an_xref_shows_nothing_that_a_hidden_target_had(api: Api) -> None:
+    # ACC-81, CSR-909: its soft-deleted versions stay hidden, as in the other APIs
+    for body in (STRING, LONG):
+        assert ask(api, "POST", "/subjects/:.other:hidden/versions?force=true", body)[0] == 200
+    assert ask(api, "DELETE", "/subjects/:.other:hidden/versions/2")[0] == 200
+    api.done("PUT", "/schemagroups/lab", {}, authorization="Bearer root")
+    xref = {"xref": "/schemagroups/other/schemas/hidden"}
+    api.done("PUT", "/schemagroups/lab/schemas/view/meta", xref, authorization="Bearer root")
+    assert ask(api, "GET", "/subjects/:.lab:view/versions?deleted=true") == (200, [1, 2])
+    assert ask(api, "GET", "/subjects/:.lab:view/versions?deleted=true", by="rob") == (200, [1])
+    assert ask(api, "GET", "/schemas/ids/2", by="rob")[0] == 404
+
+
+def test_an_xref_to_a_hidden_context_with_another_id(api: Api) -> None:
+    # ACC-81, CSR-306: references of its target are followed there as well
+    api.done("PUT", "/schemagroups/ab", {}, authorization="Bearer root")
+    base = {"schema": '{"type":"record","name":"Base","fields":[]}'}
+    assert ask(api, "POST", "/subjects/:.AB:base/versions", base)[0] == 200
+    user = '{"type":"record","name":"User","fields":[{"name":"b","type":"Base"}]}'
+    references = [{"name": "Base", "subject": "base", "version": 1}]
+    assert ask(api, "POST", "/subjects/:.AB:user/versions", {"schema": user, "references": references})[0] == 200
+    api.done("PUT", "/schemagroups/lab", {}, authorization="Bearer root")
+    groups = api.done("GET", "/schemagroups", authorization="Bearer root").json()
+    (id,) = (id for id in groups if id.startswith("_~"))
+    xref = {"xref": f"/schemagroups/{id}/schemas/user"}
+    api.done("PUT", "/schemagroups/lab/schemas/view/meta", xref, authorization="Bearer root")
+    shown = [ask(api, "GET", "/subjects/:.lab:view/versions/1?format=resolved", by=by) for by in ("root", "rob")]
+    assert shown[0] == shown[1] and shown[0][0] == 200
+
+
 def test_ids_are_not_used_up_by_one_context(api: Api) -> None:
     # CSR-409: the counter follows imports, so only an administrator of all may import ids near its end
     for name in (":.lab:a", "own"):

@@ -263,12 +263,10 @@ def settings_of(api: Api, subject: str) -> tuple[Any, Any]:
 
 def test_settings_come_with_a_resource_and_stay_without_it(api: Api) -> None:
     # CSR-712: whichever API creates and deletes the Resource
-    api.done("PUT", f"{BASE}/config/s", {"compatibility": "FULL", "normalize": True})
+    api.done("PUT", f"{BASE}/config/s", {"normalize": True})
     api.done("PUT", f"{BASE}/mode/s", {"mode": "READONLY"})
     write(api, "s", "int")
-    assert settings_of(api, "s") == ("FULL", "READONLY")
-    assert api.send("GET", f"{GROUP}/s/meta").json()["compatibility"] == "full"
-    assert found(api, "/config/s")["normalize"] is True
+    assert (found(api, "/config/s")["normalize"], settings_of(api, "s")[1]) == (True, "READONLY")
     assert api.send("POST", f"{BASE}/subjects/s/versions", {"schema": '"long"'}).status_code == 422
     for path in ("/mode/s", "/config/s"):
         api.done("DELETE", BASE + path)
@@ -281,11 +279,27 @@ def test_settings_come_with_a_resource_and_stay_without_it(api: Api) -> None:
     assert settings_of(api, "s") == (None, "READONLY")
 
 
-def test_settings_of_a_request_and_of_the_past_win_over_those_of_the_group(api: Api) -> None:
-    # CSR-712, CSR-713, WRITE-96: a level in the request that creates the Resource, and a restored Resource as it was
+@pytest.mark.parametrize("level", [None, "forward"])
+def test_the_level_of_a_new_resource_is_that_of_the_request(api: Api, level: str | None) -> None:
+    # CSR-713: also if it has none; CSR-712: a level before does not come back
     api.done("PUT", f"{BASE}/config/s", {"compatibility": "FULL", "normalize": True})
-    api.done("PUT", f"{GROUP}/s$details", {"format": FORMAT, "schema": "int", "meta": {"compatibility": "forward"}})
-    assert (settings_of(api, "s"), found(api, "/config/s")["normalize"]) == (("FORWARD", None), True)
+    assert api.send("PUT", f"{GROUP}/s$details", {"format": FORMAT, "schema": {"type": "unknown"}}).status_code == 400
+    assert settings_of(api, "s") == ("FULL", None)
+    meta = {"meta": {"compatibility": level}} if level else {}
+    for _ in range(2):
+        api.done("PUT", f"{GROUP}/s$details", {"format": FORMAT, "schema": "int", **meta})
+        wanted = (level or "backward").upper()  # the default, as there are other settings
+        assert (settings_of(api, "s"), found(api, "/config/s")["normalize"]) == ((wanted, None), True)
+        assert api.send("GET", f"{GROUP}/s/meta").json().get("compatibility") == level
+        api.done("DELETE", f"{GROUP}/s")
+        assert settings_of(api, "s") == (wanted, None)
+        api.done("PUT", f"{BASE}/config/s", {"compatibility": "FULL"})
+
+
+def test_a_restored_resource_has_the_settings_of_the_past(api: Api) -> None:
+    # CSR-712, FLAG-80
+    api.done("POST", f"{BASE}/subjects/s/versions", {"schema": '"int"'})
+    api.done("PUT", f"{BASE}/config/s", {"compatibility": "FORWARD"})
     before = int(api.send("GET", "/-/log/head").json()["position"])
     api.done("DELETE", f"{GROUP}/s")
     api.done("PUT", f"{BASE}/mode/s", {"mode": "READONLY"})
@@ -293,6 +307,43 @@ def test_settings_of_a_request_and_of_the_past_win_over_those_of_the_group(api: 
     assert settings_of(api, "s") == ("FORWARD", None)
     api.done("DELETE", f"{GROUP}/s")
     assert settings_of(api, "s") == ("FORWARD", None)
+
+
+def test_settings_of_the_group_stay_while_an_xref_comes_and_goes(api: Api) -> None:
+    # CSR-712, CSR-909: a Resource with an xref has none of its own
+    api.done("POST", f"{BASE}/subjects/t/versions", {"schema": '"int"'})
+    api.done("PUT", f"{BASE}/config/s", {"compatibility": "FULL"})
+    api.done("PUT", f"{BASE}/mode/s", {"mode": "READONLY"})
+    api.done("PUT", f"{GROUP}/s/meta", {"xref": f"{GROUP}/t"})
+    api.done("DELETE", f"{GROUP}/s")
+    assert settings_of(api, "s") == ("FULL", "READONLY")
+    api.done("PUT", f"{GROUP}/s/meta", {"xref": f"{GROUP}/t"})
+    api.done("PUT", f"{GROUP}/s$details", {"format": FORMAT, "schema": "int", "meta": {"xref": None}})
+    assert settings_of(api, "s") == (None, "READONLY")
+
+
+@pytest.mark.parametrize("path", ["", "/schemagroups/default"])
+@pytest.mark.parametrize("level", [None, "FULL"])
+@pytest.mark.parametrize("after", ["nothing", "changed", "cleared", "xref"])
+def test_a_restore_without_the_resource_brings_its_settings_back(
+    sqlite_url: str, path: str, level: str | None, after: str
+) -> None:
+    # CSR-712, FLAG-80: the Group has those of the past, whatever the Resource had that the restore deletes
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        api.done("PUT", "/schemagroups/default", {})
+        if level:
+            api.done("PUT", f"{BASE}/config/s", {"compatibility": level})
+        before = int(api.send("GET", "/-/log/head").json()["position"])
+        if after == "xref":
+            api.done("PUT", f"{GROUP}/s/meta", {"xref": f"{GROUP}/t"})
+        else:
+            write(api, "s", "int")
+            api.done("PUT", f"{BASE}/config/s", {"compatibility": "NONE" if after == "changed" else "BACKWARD"})
+        if after == "cleared":
+            api.done("DELETE", f"{BASE}/config/s")
+        api.done("POST", f"/-/restore{path}?asof={before}")
+        assert settings_of(api, "s") == (level, None)
 
 
 @pytest.mark.parametrize("path", ["subjects/s", "subjects/s/versions/latest"])

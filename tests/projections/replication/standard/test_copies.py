@@ -134,6 +134,25 @@ def test_a_wrong_source_is_reported_in_the_status(copy: Registry) -> None:
         assert "/elsewhere/model answers 404" in copy.status("up")["error"]
 
 
+def test_settings_here_do_not_change_copies(tmp_path: Path) -> None:
+    """LEG-913, CSR-712: what Confluent's API keeps for a subject to come does not bind its copy."""
+    with registries(tmp_path, "source", "copy") as (source, copy):
+
+        def is_copied(path: str) -> bool:
+            return copy.request("GET", path).status_code == 200
+
+        source.done("PUT", "/schemagroups/lab", {})
+        copy.link("up", source.url, **LINK)
+        until(partial(is_copied, "/schemagroups/lab"))
+        copy.done("PUT", "/compat/confluent/config/:.lab:s", {"compatibility": "FULL", "normalize": True})
+        for id, name in (("1", "int"), ("2", "string")):
+            path = f"/schemagroups/lab/schemas/s/versions/{id}"
+            source.done("PUT", f"{path}$details", {"format": "Avro/1.11", "schema": name})
+            until(partial(is_copied, path))
+        assert "compatibility" not in copy.request("GET", "/schemagroups/lab/schemas/s/meta").json()
+        check_logs_stop_growing(copy)
+
+
 def test_what_was_copied_has_a_history(pair: tuple[Registry, Registry]) -> None:
     """LEG-910: a copy has a history in its own log, though the source's API returns none."""
     source, copy = pair
