@@ -18,10 +18,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
+from annals.api.auth.rights_check import RIGHTS_SECONDS, RightsCheck
 from annals.api.feeds.formats import FeedFormat, heartbeat
 from annals.api.feeds.reader import FeedReader
 from annals.api.feeds.request_params import MAX_LIMIT, FeedParams
-from annals.api.feeds.rights_check import RIGHTS_SECONDS, RightsCheck
 from annals.api.feeds.shared_pieces import FeedPiece, SharedPieces
 from annals.api.feeds.sources import FeedSource
 from annals.api.http.asof import escape_link_url
@@ -32,7 +32,6 @@ from annals.api.http.response import UNBUFFERED, Headers, Response
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.hashes import Interaction
-from annals.domain.errors.http_errors import Unauthorized
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.reader import Log, is_position
 
@@ -104,7 +103,7 @@ class Feeds:
                 return Response(
                     200,
                     _page_headers(request, feed_format, feed_params, end),
-                    self._following_pieces(reader, feed_format, first_piece, end, rights),
+                    self._following_pieces(reader, feed_format, first_piece, end),
                 )
             pieces = [first_piece]
             while not (reader.has_reached(end) or time.monotonic() > deadline):
@@ -167,13 +166,11 @@ class Feeds:
         return piece
 
     async def _following_pieces(
-        self, reader: FeedReader, feed_format: FeedFormat, first_piece: bytes, end: int, rights: RightsCheck
+        self, reader: FeedReader, feed_format: FeedFormat, first_piece: bytes, end: int
     ) -> AsyncGenerator[bytes, None]:
-        """The rest of a whole log. Raises: Unauthorized for a reader who has other rights than at the beginning."""
+        """The rest of a whole log."""
         yield feed_format.before + first_piece
         while not reader.has_reached(end):
-            if not await rights.still_hold():
-                raise Unauthorized(error_detail="the rights of the one that was sent have changed")
             yield await self.run(reader.next_piece, end)
         yield feed_format.after
 

@@ -46,7 +46,8 @@ async def compress_response(response: Response, accept_encoding: str | None) -> 
     if coding is None or (
         isinstance(response.body, bytes) and not response.first_chunks and len(response.body) < MIN_SIZE
     ):
-        return Response(response.status, headers, response.body, None, response.first_chunks)
+        first_chunks, check_rights = response.first_chunks, response.check_rights
+        return Response(response.status, headers, response.body, None, first_chunks, check_rights=check_rights)
     headers = [*(_tag_with_coding(header, coding) for header in headers), (b"content-encoding", coding.encode())]
     if not isinstance(response.body, bytes):
         return replace(response, headers=headers, compressor=_CODINGS[coding]())

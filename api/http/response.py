@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from starlette.responses import StreamingResponse
@@ -37,7 +37,8 @@ class Response:
     """A response: headers by lower-case name, and a body that is complete or streamed.
 
     compressor: compresses a streamed body while it is sent. first_chunks: parts of the body before `body`, already in
-    memory. is_document: the body is a document and is sent byte for byte.
+    memory. is_document: the body is a document and is sent byte for byte. check_rights: called before each part of
+    `body`; raises if the reader may have no more of it.
     """
 
     status: int
@@ -46,6 +47,7 @@ class Response:
     compressor: Compressor | None = None
     first_chunks: tuple[bytes, ...] = ()
     is_document: bool = False
+    check_rights: Callable[[], Awaitable[None]] | None = None
 
 
 async def buffer_short_body(response: Response) -> Response:
@@ -59,9 +61,11 @@ async def buffer_short_body(response: Response) -> Response:
         return response
     first_chunk = await anext(response.body, b"")
     second_chunk = await anext(response.body, None)
+    if response.check_rights is not None:
+        await response.check_rights()
     if second_chunk is None:
         return Response(response.status, response.headers, first_chunk)
-    return Response(response.status, response.headers, response.body, first_chunks=(first_chunk, second_chunk))
+    return replace(response, first_chunks=(first_chunk, second_chunk))
 
 
 async def send_response(
@@ -103,6 +107,8 @@ async def _chunks(response: Response, rest: AsyncGenerator[bytes, None], is_head
     for chunk in response.first_chunks:
         yield chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
     async for chunk in rest:
+        if response.check_rights is not None:
+            await response.check_rights()
         yield chunk if compressor is None else await asyncio.to_thread(compressor.compress, chunk)
     if compressor is not None:
         yield compressor.flush()

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.certificates import CertificateVerifier
+from annals.api.auth.rights_check import RightsCheck
 from annals.api.http import conditional
 from annals.api.http.access_log.access_log import CURRENT_CALLER, AccessLog
 from annals.api.http.browsers.allowed_hosts import AllowedHosts
@@ -273,6 +274,8 @@ class Dispatcher:
         if request.query and await self._may_wait(request, mount):
             request = await self._wait(request, receive)
         response = await mount.surface.answer(request, receive)
+        if not isinstance(response.body, bytes) and not mount.allows_anonymous:
+            response = replace(response, check_rights=RightsCheck(self._config.authenticator, request).require)
         return response if request.method == "HEAD" else await buffer_short_body(response)
 
     async def _may_wait(self, request: Request, mount: Mount) -> bool:

@@ -11,8 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from annals.api.auth import rights_check
 from annals.api.auth.files import periodic_tasks
-from annals.api.feeds import feeds, reader, rights_check
+from annals.api.feeds import feeds, reader
+from annals.api.http.streaming import StreamingPool
 from annals.api.registry.log_head_watcher import LogHeadWatcher
 from tests.api.feeds.streams import reading
 from tests.support.registries.in_process import Api, create, serving
@@ -289,6 +291,37 @@ def test_a_whole_log_breaks_off_when_its_reader_has_other_rights(
         part = api.send("GET", "/-/log", **ndjson)
         assert (whole.status_code, part.status_code) == (200, 401), "the short body has not been sent yet"
         assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("path", ["/export", "/dirs?inline", "/dirs/a/files", "/-/interactions", "/-/history/dirs/a"])
+def test_a_long_answer_breaks_off_when_its_reader_has_other_rights(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    # ACC-47, ACC-83: also one that a thread makes
+    monkeypatch.setattr(rights_check, "RIGHTS_SECONDS", 0.0)
+    monkeypatch.setattr("annals.api.xregistry.reading.CHUNK_SIZE", 1)
+    known = {"root": {"name": "root", "role": "admin"}}
+    file = tmp_path / "tokens.json"
+    file.write_text(json.dumps(known | {"c": {"name": "c", "role": "reader"}}))
+    create(sqlite_url)
+    with serving(sqlite_url, tokens=str(file)) as api:
+        long = {"description": "d" * 1000}
+        api.done("PUT", "/dirs/a", {"files": {f"f{n}": long for n in range(200)}}, authorization="Bearer root")
+        for number in range(200):
+            api.done("PATCH", "/dirs/a", {"labels": {"n": f"{number}"}, **long}, authorization="Bearer root")
+        whole = api.send("GET", path, authorization="Bearer c")
+        start = StreamingPool.start
+
+        async def revoked_after_the_head(*arguments: Any) -> Any:
+            found = await start(*arguments)
+            file.write_text(json.dumps(known))
+            await api.app.state.periodic_tasks.run_once()
+            return found
+
+        monkeypatch.setattr(StreamingPool, "start", revoked_after_the_head)
+        assert whole.status_code == 200
+        with pytest.raises(AssertionError):  # of the transport that gets no end of the body, or of the status 401
+            assert api.send("GET", path, authorization="Bearer c").status_code == 200
 
 
 @pytest.mark.parametrize("feed", ["/-/events", "/-/log"])

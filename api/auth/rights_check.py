@@ -1,4 +1,4 @@
-"""Whether a reader of an endless stream still has the rights with which it began (ACC-83)."""
+"""Whether the reader of a stream still has the rights with which it began (ACC-47, ACC-83)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from annals.api.auth.callers import Authenticator
 from annals.api.http.request import Request
+from annals.domain.errors.http_errors import Unauthorized
 from annals.domain.errors.problems import Problem
 
 #: Seconds for which rights are taken to hold.
@@ -30,3 +31,8 @@ class RightsCheck:
             return (await self._authenticator.identify(self._request)).caller == self._request.caller
         except Problem:
             return False
+
+    async def require(self) -> None:
+        """Raises: Unauthorized if they no longer hold."""
+        if not await self.still_hold():
+            raise Unauthorized(error_detail="the rights of the one that was sent have changed")
