@@ -238,7 +238,8 @@ def main() -> None:
     app = Starlette(routes=[Route("/{path:path}", plain.answer, methods=methods)])
     listening = socket.create_server(("127.0.0.1", 0))
     print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listening])
+    # A test may be slow between two requests; a connection must not end when the second one is sent.
+    uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=600)).run([listening])
 
 
 if __name__ == "__main__":
