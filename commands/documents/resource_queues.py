@@ -48,12 +48,11 @@ class ResourceQueues:
     def enqueue_new(self, pending: PendingCommand) -> bool:
         """Whether a command that was not decided yet stays in a queue, because the first one there has to go first."""
         with self._lock:
-            queue = self._queues.get(_queue_name(pending.command))
-            has_to_wait = queue is not None and queue[0].attempts >= PATIENT_ATTEMPTS
-            if queue is not None and has_to_wait and queue[0].future is not pending.future:
-                queue.append(pending)
-                return True
-        return False
+            queue = self._queues.get(_queue_name(pending.command)) if self._queues else None
+            if queue is None or queue[0].attempts < PATIENT_ATTEMPTS or queue[0].future is pending.future:
+                return False
+            queue.append(pending)
+            return True
 
     def _release_next(self, name: str) -> None:
         """Removes the first command of a queue, which has its outcome, and releases the next one.
