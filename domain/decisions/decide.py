@@ -54,7 +54,7 @@ from annals.domain.decisions.confluent.schema_ids import assign_schema_ids, load
 from annals.domain.decisions.confluent.subject_settings import (
     drop_replaced_levels,
     move_settings_to_groups,
-    move_settings_to_resources,
+    move_settings_to_new_resources,
 )
 from annals.domain.decisions.confluent.write_settings import write_settings
 from annals.domain.decisions.delete import delete_entities
@@ -79,7 +79,7 @@ from annals.domain.values import xid as xids
 RULES: Final[tuple[Callable[[ChangeSet], int | None], ...]] = (
     check_versionmodes,
     check_stored_entities,
-    move_settings_to_resources,
+    move_settings_to_new_resources,
     complete_resources,
     move_settings_to_groups,
     drop_replaced_levels,

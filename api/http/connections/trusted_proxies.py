@@ -64,8 +64,9 @@ class TrustedProxies:
 
     def _contradiction(self, scope: Scope) -> str | None:
         """What the two forms of headers disagree about; None if they agree, or if there is only one."""
-        hops, others = _forwarded_hops(scope["headers"]), _x_forwarded_hops(scope["headers"])
-        if not hops or not any(others):
+        hops = _forwarded_hops(scope["headers"])
+        others = _x_forwarded_hops(scope["headers"]) if hops else []
+        if not any(others):
             return None
         if self._client(hops) != self._client(others):
             return 'the headers "Forwarded" and "X-Forwarded-For" name different clients'

@@ -335,7 +335,8 @@ def incompatibility_messages(
 
     def comparisons_with(version: SchemaVersion) -> dict[bool, SchemaComparison]:
         references = registry.references(version.group).documents(version.references)
-        return comparisons_of(new, SchemaDocument(version.type, version.document, references), level, is_lenient)
+        old = SchemaDocument(version.type, version.document, references)
+        return comparisons_of(new, old, level, is_lenient=is_lenient)
 
     # Most incompatible schemas are so with the latest version. Of the others many are asked for at once, because a
     # decision is made again for each request of checks, and only a few times.
@@ -351,7 +352,7 @@ def incompatibility_messages(
 
 
 def comparisons_of(
-    new: SchemaDocument, old: SchemaDocument, level: str, is_lenient: bool
+    new: SchemaDocument, old: SchemaDocument, level: str, *, is_lenient: bool
 ) -> dict[bool, SchemaComparison]:
     """The comparisons that a level asks for; True is the one in which the new schema reads (CSR-802)."""
     backward, forward = SchemaComparison(new, old, is_lenient), SchemaComparison(old, new, is_lenient)

@@ -5,6 +5,7 @@ Rules CSR-605, CSR-712, CSR-713, CSR-810.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from annals.domain.confluent.commands import WriteSettings
@@ -37,7 +38,7 @@ def move_settings_to_resource(changes: ChangeSet, resource: ResourceDraft, name:
         set_resource_settings(changes, resource, settings)
 
 
-def move_settings_to_resources(changes: ChangeSet) -> None:
+def move_settings_to_new_resources(changes: ChangeSet) -> None:
     """Moves the settings of subjects that get their Resources by other APIs from their Groups to these.
 
     The level is that of the request, also if it has none (CSR-713). Copies of a link stay as they are at its source. A
@@ -51,7 +52,7 @@ def move_settings_to_resources(changes: ChangeSet) -> None:
             continue
         settings = _taken_from_group(changes, resource, subject_name(resource.xid, resource.confluent))
         if settings is not None:
-            config = {name: value for name, value in settings.config.items() if name != LEVEL}
+            config = _without_level(settings.config)
             resource.confluent = with_facts(resource.confluent, config=config or None, mode=settings.mode)
 
 
@@ -89,8 +90,7 @@ def drop_replaced_levels(changes: ChangeSet) -> None:
     for resource in changes.resources.values():
         config = resource.confluent.get("config", {})
         if LEVEL in config and not resource.is_deleted and resource.meta.attributes.get("compatibility") is not None:
-            others = {name: value for name, value in config.items() if name != LEVEL}
-            resource.confluent = with_facts(resource.confluent, config=others or None)
+            resource.confluent = with_facts(resource.confluent, config=_without_level(config) or None)
 
 
 def drop_settings(changes: ChangeSet, group_xid: str, name: str) -> None:
@@ -100,6 +100,10 @@ def drop_settings(changes: ChangeSet, group_xid: str, name: str) -> None:
         group = changes.group(group_xid)
         set_subject_of_group(group, name, NO_SETTINGS)
         group.touch()
+
+
+def _without_level(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != LEVEL}
 
 
 def _is_schema(xid: str) -> bool:
@@ -155,7 +159,7 @@ def set_subject_of_group(group: GroupDraft, name: str, settings: ScopeSettings) 
 def set_resource_settings(changes: ChangeSet, resource: ResourceDraft, settings: ScopeSettings) -> None:
     """Sets the settings of a Resource. Its level is its `meta.compatibility`, which no stored Version can refuse."""
     level = settings.config.get(LEVEL)
-    config: dict[str, Any] = {name: value for name, value in settings.config.items() if name != LEVEL}
+    config = _without_level(settings.config)
     if level == NONE_LEVEL:
         config[LEVEL] = level
     resource.confluent = with_facts(resource.confluent, config=config or None, mode=settings.mode)
