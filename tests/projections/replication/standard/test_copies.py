@@ -150,6 +150,7 @@ def test_settings_here_do_not_change_copies(tmp_path: Path) -> None:
             source.done("PUT", f"{path}$details", {"format": "Avro/1.11", "schema": name})
             until(partial(is_copied, path))
         assert "compatibility" not in copy.request("GET", "/schemagroups/lab/schemas/s/meta").json()
+        assert copy.request("GET", "/compat/confluent/config/:.lab:s").json()["error_code"] == 40408
         check_logs_stop_growing(copy)
 
 
