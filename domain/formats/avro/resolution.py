@@ -12,6 +12,7 @@ from typing import Final
 from annals.domain.formats.avro.schema import (
     NAMED_TYPES,
     PRIMITIVE_TYPES,
+    TYPES_WITHOUT_DETAILS,
     AvroSchema,
     AvroType,
     RecordField,
@@ -28,8 +29,6 @@ _PROMOTIONS: Final = frozenset(
         *(("float", "double"), ("string", "bytes"), ("bytes", "string")),
     }
 )
-#: Primitive types that a reader of the same type accepts without further checks; bytes may be decimals.
-_KINDS_WITHOUT_DETAILS: Final = PRIMITIVE_TYPES - {"bytes"}
 _PROMOTED_KINDS: Final = frozenset(kind for kind, _ in _PROMOTIONS)
 #: Rule, text, pointer into the reader, pointer into the writer.
 _Difference = tuple[str, str, str, str]
@@ -64,7 +63,11 @@ class _SchemaResolution:
             reader, writer = self._reader[reader_reference.type], self._writer[writer_reference.type]
             if reader.kind in PRIMITIVE_TYPES or writer.kind in PRIMITIVE_TYPES:
                 # Primitive types contain no further types, and their errors are reported at every use.
-                if reader.kind != writer.kind or reader.kind not in _KINDS_WITHOUT_DETAILS:
+                if reader.kind != writer.kind or reader.kind not in TYPES_WITHOUT_DETAILS:
+                    yield from self._compare(reader_reference, reader, writer_reference, writer)
+            elif writer.plain_kinds is not None and reader.plain_kinds is not None:
+                # Most fields are such unions, and most of them stay as they are.
+                if not writer.plain_kinds <= reader.plain_kinds:
                     yield from self._compare(reader_reference, reader, writer_reference, writer)
             elif (reader_reference.type, writer_reference.type) not in self._seen_pairs:
                 self._seen_pairs.add((reader_reference.type, writer_reference.type))

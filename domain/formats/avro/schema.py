@@ -10,6 +10,8 @@ from annals.domain.values import json_text
 
 PRIMITIVE_TYPES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _MAX_NAME_LENGTH: Final = 100
+#: Primitive types that a reader of the same type accepts without further checks; bytes may be decimals.
+TYPES_WITHOUT_DETAILS: Final = PRIMITIVE_TYPES - {"bytes"}
 NAMED_TYPES: Final = frozenset({"record", "enum", "fixed"})
 
 
@@ -36,7 +38,8 @@ class AvroType:
 
     kind: a primitive, `record`, `enum`, `fixed`, `array`, `map` or `union`. name, aliases: fullnames. parts: the items
     of an array, the values of a map, the branches of a union. default: the symbol that replaces unknown symbols of an
-    enum. decimal: precision and scale, for a valid logical type `decimal`.
+    enum. decimal: precision and scale, for a valid logical type `decimal`. plain_kinds: of the branches of a union, if
+    none of them has details to compare; otherwise None.
     """
 
     kind: str
@@ -48,6 +51,7 @@ class AvroType:
     default: str | None = None
     size: int = 0
     decimal: tuple[int, int] | None = None
+    plain_kinds: frozenset[str] | None = None
 
     @property
     def label(self) -> str:

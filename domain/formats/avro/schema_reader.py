@@ -15,6 +15,7 @@ from annals.domain.formats.avro.names import aliases, fullname, is_name, qualify
 from annals.domain.formats.avro.schema import (
     NAMED_TYPES,
     PRIMITIVE_TYPES,
+    TYPES_WITHOUT_DETAILS,
     AvroSchema,
     AvroType,
     RecordField,
@@ -237,7 +238,9 @@ class _SchemaReader:
                 )
             seen.add((kind, name))
             references.append(reference)
-        return self._add(AvroType("union", parts=tuple(references)))
+        kinds = frozenset(self.types[reference.type].kind for reference in references)
+        plain_kinds = kinds if kinds <= TYPES_WITHOUT_DETAILS else None
+        return self._add(AvroType("union", parts=tuple(references), plain_kinds=plain_kinds))
 
     def _branch_identity(self, reference: TypeReference) -> tuple[str, str]:
         """The identity of a union branch. Two named types with one name are equal, even of different kinds."""

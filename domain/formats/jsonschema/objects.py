@@ -98,9 +98,10 @@ def _compare_member(
 
     writer_nodes: the writer's schemas for it, none of which is `false`.
     """
-    if subschema.free or (
-        writer_nodes
-        and all(comparison.is_empty(writer_case) for writer_case in comparison.cases(writer_nodes, case.closed))
+    if subschema.free or any(comparison.equality(subschema, node) for node in writer_nodes):
+        return
+    if writer_nodes and all(
+        comparison.is_empty(writer_case) for writer_case in comparison.cases(writer_nodes, case.closed)
     ):
         return
     if subschema.never:
