@@ -25,6 +25,7 @@ from annals.domain.decisions.checks.document_checks import (
     CheckResult,
     DocumentCheck,
     FormatCheck,
+    OnComparison,
     documents_of,
     parse_document,
     run_check,
@@ -52,7 +53,7 @@ _OUTSIDE_ACCESS_EVENTS: Final = (
 
 
 class CheckRequest(NamedTuple):
-    """Some checks. seconds: the limit for each. careful: send each result immediately."""
+    """Some checks. seconds: the limit for each comparison. careful: send each result immediately."""
 
     document_checks: Sequence[DocumentCheck]
     seconds: float
@@ -133,14 +134,16 @@ class CheckServer:
                     format_module.load()
         self._base_memory += _memory_used() - memory_before
 
-    def result_of(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+    def result_of(
+        self, document_check: DocumentCheck, documents: Mapping[str, bytes], on_comparison: OnComparison
+    ) -> CheckResult:
         """The result for a check; after a lack of memory, the server empties its cache and tries once more."""
         was_empty = not len(self._cache)
-        result = self._run(document_check, documents)
+        result = self._run(document_check, documents, on_comparison)
         if result == (OUT_OF_MEMORY,):
             self._cache.clear()
             if not was_empty and all(document.sha256 in documents for document in documents_of(document_check)):
-                result = self._run(document_check, documents)
+                result = self._run(document_check, documents, on_comparison)
         return result
 
     def needs_parsing(self, document_check: DocumentCheck) -> bool:
@@ -154,8 +157,10 @@ class CheckServer:
             self._cache.clear()
         return _memory_used() > limit
 
-    def _run(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
-        return run_check(document_check, lambda document: self._cache.get(document, documents))
+    def _run(
+        self, document_check: DocumentCheck, documents: Mapping[str, bytes], on_comparison: OnComparison
+    ) -> CheckResult:
+        return run_check(document_check, lambda document: self._cache.get(document, documents), on_comparison)
 
 
 def main(memory_limit: int) -> None:
@@ -220,7 +225,7 @@ def _result_lines(
             responses.flush()
             unsent = 0
         _set_timeout(request.seconds)
-        result = server.result_of(document_check, documents)
+        result = server.result_of(document_check, documents, lambda: _set_timeout(request.seconds))
         _set_timeout(0)
         yield encode_result(result)
         unsent += 1

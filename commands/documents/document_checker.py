@@ -24,12 +24,14 @@ from annals.domain.decisions.checks.document_checks import (
     CRASHED,
     OUT_OF_MEMORY,
     TIMED_OUT,
+    AncestorsCheck,
     ChangesCheck,
     CheckResult,
     CheckResults,
     CompatibilityCheck,
     DocumentCheck,
     FormatCheck,
+    comparison_count,
     documents_of,
     parse_document,
     run_check,
@@ -39,7 +41,7 @@ from annals.domain.search.fields_check import FieldsCheck
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
-#: The maximum number of checks, and of document bytes, in one batch for a process.
+#: The number of comparisons and checks, and of document bytes, with which a batch for a process is full.
 BATCH_CHECKS: Final = 128
 BATCH_BYTES: Final = 512 << 10
 #: The calling thread checks documents of cheap formats (see `FormatModule.is_cheap`) up to this size in bytes, if a
@@ -149,7 +151,7 @@ class DocumentChecker:
         results = self.quick_results(document_checks, small_documents)
         documents, comparisons = _split_checks(check for check in document_checks if check not in results)
         remaining = [*documents, *comparisons]
-        budget, counter = self._start_request(len(remaining), report_phase)
+        budget, counter = self._start_request(remaining, report_phase)
         load_other_document = _read_or_load(small_documents, load_document)
         return results | dict(self._run_checks(remaining, load_other_document, budget, counter))
 
@@ -162,20 +164,21 @@ class DocumentChecker:
     ) -> dict[DocumentCheck, CheckResult]:
         """The results of many checks, which run in processes. cached_results: of other checks of the request."""
         documents, comparisons = _split_checks(document_checks)
-        budget, counter = self._start_request(len(document_checks), report_phase)
+        budget, counter = self._start_request(document_checks, report_phase)
         results = dict(self._run_checks(documents, load_document, budget, counter))
         document_results = {**cached_results, **results}
         # A document that is invalid in its format is not compared with others.
         results |= {
-            check: failure
-            for check in comparisons
-            if (failure := document_results.get(check.reader) or document_results.get(check.writer))
+            check: failure for check in comparisons if (failure := _failure_of_documents(check, document_results))
         }
         remaining = [check for check in comparisons if check not in results]
         return results | dict(self._run_checks(remaining, load_document, budget, counter))
 
-    def _start_request(self, check_count: int, report_phase: ReportPhase | None) -> tuple[_TimeBudget, PhaseCounter]:
-        return _TimeBudget(self._limits, check_count), PhaseCounter(report_phase, "checked", check_count)
+    def _start_request(
+        self, checks: Sequence[DocumentCheck], report_phase: ReportPhase | None
+    ) -> tuple[_TimeBudget, PhaseCounter]:
+        count = sum(map(comparison_count, checks))
+        return _TimeBudget(self._limits, count), PhaseCounter(report_phase, "checked", count)
 
     def _run_checks(
         self,
@@ -197,14 +200,17 @@ class DocumentChecker:
             batch, future = running.popleft()
             response = future.result()
             yield from zip(batch.document_checks, response.results, strict=False)
-            counter.add(len(response.results))
-            remaining = batch.document_checks[len(response.results) :]
+            finished, remaining = (
+                batch.document_checks[: len(response.results)],
+                batch.document_checks[len(response.results) :],
+            )
+            counter.add(sum(map(comparison_count, finished)))
             if response.failure and (batch.careful or len(remaining) == 1):
                 result = (response.failure,)
                 budget.losses += 1
                 yield remaining[0], result
-                yield from ((check, result) for check in remaining[1:] if remaining[0] in check)
-                remaining = [check for check in remaining[1:] if remaining[0] not in check]
+                yield from ((check, result) for check in remaining[1:] if remaining[0] in documents_of(check))
+                remaining = [check for check in remaining[1:] if remaining[0] not in documents_of(check)]
             if remaining and budget.is_left:
                 retry = batch._replace(document_checks=remaining, careful=True)
                 running.appendleft((retry, self._submit_batch(retry)))
@@ -215,16 +221,18 @@ class DocumentChecker:
             yield _CheckBatch(document_checks, load_document, careful=True)
             return
         batch: list[DocumentCheck] = []
+        count = 0
         sizes: dict[str, int] = {}
         loaded: dict[str, bytes] = {}
         for document_check in document_checks:
             batch.append(document_check)
+            count += comparison_count(document_check)
             for name in _document_hashes(document_check):
                 if name not in sizes:
                     sizes[name] = self._size(name, load_document, loaded)
-            if len(batch) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
+            if count >= BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
                 yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
-                batch, sizes, loaded = [], {}, {}
+                batch, count, sizes, loaded = [], 0, {}, {}
         if batch:
             yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
 
@@ -297,20 +305,30 @@ class _TimeBudget:
 
 def _split_checks(
     document_checks: Iterable[DocumentCheck],
-) -> tuple[list[DocumentCheck], list[CompatibilityCheck]]:
-    """The checks of documents by themselves, and the comparisons of two."""
+) -> tuple[list[DocumentCheck], list[CompatibilityCheck | AncestorsCheck]]:
+    """The checks of documents by themselves, and the comparisons with others."""
     documents: list[DocumentCheck] = []
-    comparisons: list[CompatibilityCheck] = []
+    comparisons: list[CompatibilityCheck | AncestorsCheck] = []
     for check in document_checks:
-        if isinstance(check, CompatibilityCheck):
+        if isinstance(check, CompatibilityCheck | AncestorsCheck):
             comparisons.append(check)
         else:
             documents.append(check)
     return documents, comparisons
 
 
+def _failure_of_documents(check: CompatibilityCheck | AncestorsCheck, results: CheckResults) -> CheckResult | None:
+    """Why a document of a comparison cannot be compared, by other results; None if they do not say so."""
+    if isinstance(check, CompatibilityCheck):
+        return results.get(check.reader) or results.get(check.writer)
+    failures = (results.get(ancestor) for ancestor in check.ancestors)
+    return results.get(check.document) or next((failure for failure in failures if failure in _FAILED_RESULTS), None)
+
+
 def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
     """Whether a check costs little, whatever its documents contain."""
+    if comparison_count(document_check) > 1:
+        return False
     contents = [documents.get(document.sha256 or "") for document in documents_of(document_check)]
     return _is_cheap(document_check) and all(
         content is not None and len(content) <= SMALL_BYTES for content in contents
@@ -319,7 +337,7 @@ def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> 
 
 def _is_large(document_check: DocumentCheck) -> bool:
     """Whether a result may take as much memory as the documents, while hardly anybody asks for it again."""
-    return isinstance(document_check, ChangesCheck | FieldsCheck)
+    return isinstance(document_check, ChangesCheck | FieldsCheck | AncestorsCheck)
 
 
 def _is_cheap(document_check: DocumentCheck) -> bool:

@@ -19,7 +19,7 @@ from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import FormatCheck
 from annals.domain.decisions.rules import ancestry
 from annals.domain.decisions.rules.compared_versions import ancestors_of, compares_all_ancestors
-from annals.domain.decisions.rules.formats import NO_RULE
+from annals.domain.decisions.rules.resource_checks import NO_RULE
 from annals.domain.errors.problems import NotFound
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads

@@ -34,6 +34,26 @@ class CompatibilityCheck(NamedTuple):
     newer: NewerSide = "reader"
 
 
+class AncestorsCheck(NamedTuple):
+    """Is a document compatible with some of its ancestors? `find_incompatible` reads the result.
+
+    It stands for many comparisons, so that a change of a long lineage needs few checks. newer: the sides that the
+    document takes, one after the other.
+    """
+
+    document: FormatCheck
+    ancestors: tuple[FormatCheck, ...]
+    newer: tuple[NewerSide, ...]
+
+
+class IncompatibleAncestor(NamedTuple):
+    """What an AncestorsCheck has found. ancestor_index: of the first ancestor that is not compatible."""
+
+    ancestor_index: int
+    newer: NewerSide
+    incompatibilities: CheckResult
+
+
 class ChangesCheck(NamedTuple):
     """What changed from one document to a newer one? `read_changes` reads the result."""
 
@@ -41,12 +61,14 @@ class ChangesCheck(NamedTuple):
     right: FormatCheck
 
 
-DocumentCheck = FormatCheck | CompatibilityCheck | ChangesCheck | SchemaCheck | FieldsCheck
+DocumentCheck = FormatCheck | CompatibilityCheck | AncestorsCheck | ChangesCheck | SchemaCheck | FieldsCheck
 #: The incompatibilities; empty if the check passes. A check of a schema that computes something returns it as one.
 CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
 #: Returns the parsed document in the form that its format compares. Raises: InvalidDocument.
 ParseDocument = Callable[[FormatCheck], Any]
+#: Called before each comparison of a check that makes several.
+OnComparison = Callable[[], None]
 
 #: The format of documents that a check takes as they are: it parses them itself, with others.
 RAW_FORMAT: Final = "raw"
@@ -54,6 +76,8 @@ RAW_FORMAT: Final = "raw"
 FORMAT_RULE: Final = "format"
 #: The `rule` of the result of a ChangesCheck; its text is JSON.
 CHANGES_RULE: Final = "changes"
+#: The `rule` of the first item in the result of an AncestorsCheck; its text has the index and the side.
+_ANCESTOR_RULE: Final = "ancestor"
 _EMPTY_DOCUMENT_RESULT: Final = (Incompatibility(FORMAT_RULE, "the document is empty"),)
 #: Failures to run a check; a later attempt may succeed.
 TIMED_OUT: Final = Incompatibility(FORMAT_RULE, "checking it takes longer than the limit for one document")
@@ -73,7 +97,9 @@ class ChecksRequired(Exception):
         self.documents = documents
 
 
-def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResult:
+def run_check(
+    document_check: DocumentCheck, parse: ParseDocument, on_comparison: OnComparison = lambda: None
+) -> CheckResult:
     """The result of a check; an error inside a format is a result too. Cost: that of the format."""
     try:
         if isinstance(document_check, FormatCheck):
@@ -87,6 +113,8 @@ def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResul
             return document_check.run(lambda sha256: bytes(parse(FormatCheck(RAW_FORMAT, sha256))))
         if isinstance(document_check, ChangesCheck):
             return _find_changes(document_check, parse)
+        if isinstance(document_check, AncestorsCheck):
+            return _check_ancestors(document_check, parse, on_comparison)
         return _check_compatibility(document_check, parse)
     except InvalidDocument as violation:
         return (Incompatibility(FORMAT_RULE, violation.text, violation.location),)
@@ -108,7 +136,29 @@ def documents_of(document_check: DocumentCheck) -> tuple[FormatCheck, ...]:
         return tuple(FormatCheck(RAW_FORMAT, sha256) for sha256 in schema_checks.documents_of(document_check))
     if isinstance(document_check, ChangesCheck):
         return document_check.left, document_check.right
+    if isinstance(document_check, AncestorsCheck):
+        return document_check.document, *document_check.ancestors
     return document_check.reader, document_check.writer
+
+
+def comparison_count(document_check: DocumentCheck) -> int:
+    """How many checks of the usual size a check stands for."""
+    if isinstance(document_check, AncestorsCheck):
+        return len(document_check.ancestors) * len(document_check.newer)
+    return 1
+
+
+def find_incompatible(check: AncestorsCheck, result: CheckResult) -> IncompatibleAncestor | None:
+    """The ancestor that is not compatible; None if all are.
+
+    A check that failed as a whole counts against the first ancestor.
+    """
+    if not result:
+        return None
+    if result[0].rule != _ANCESTOR_RULE:
+        return IncompatibleAncestor(0, check.newer[0], result)
+    index, side = result[0].text.split()
+    return IncompatibleAncestor(int(index), "reader" if side == "reader" else "writer", result[1:])
 
 
 def read_changes(result: CheckResult) -> dict[str, Any] | None:
@@ -140,6 +190,28 @@ def _check_compatibility(document_check: CompatibilityCheck, parse: ParseDocumen
     except InvalidDocument as violation:  # such as one that an earlier release took
         return (Incompatibility(FORMAT_RULE, violation.text, writer=violation.location),)
     return tuple(format_module.load().incompatibilities(reader, writer, document_check.newer))
+
+
+def _check_ancestors(check: AncestorsCheck, parse: ParseDocument, on_comparison: OnComparison) -> CheckResult:
+    """The first ancestor that is not compatible. One that is not valid in its format counts if no other does."""
+    invalid_ancestor: CheckResult = ()
+    for index, ancestor in enumerate(check.ancestors):
+        for newer in check.newer:
+            on_comparison()
+            incompatibilities = run_check(compare_with_ancestor(check.document, ancestor, newer), parse)
+            if incompatibilities:
+                found = (Incompatibility(_ANCESTOR_RULE, f"{index} {newer}"), *incompatibilities)
+                if not run_check(ancestor, parse):
+                    return found
+                invalid_ancestor = invalid_ancestor or found
+    return invalid_ancestor
+
+
+def compare_with_ancestor(document: FormatCheck, ancestor: FormatCheck, newer: NewerSide) -> CompatibilityCheck:
+    """The comparison in which a document takes a side."""
+    if newer == "reader":
+        return CompatibilityCheck(document, ancestor, newer)
+    return CompatibilityCheck(ancestor, document, newer)
 
 
 def _find_changes(document_check: ChangesCheck, parse: ParseDocument) -> CheckResult:

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
-from annals.domain.decisions.checks.document_checks import CheckResults, CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.domain.decisions.checks.document_checks import (
+    AncestorsCheck,
+    CheckResult,
+    CheckResults,
+    CompatibilityCheck,
+    DocumentCheck,
+    FormatCheck,
+    IncompatibleAncestor,
+    compare_with_ancestor,
+    find_incompatible,
+)
 from annals.domain.decisions.rules import document_errors
 from annals.domain.errors.problems import Problem
+from annals.domain.formats.contract import NewerSide
 
 _NOT_VALIDATED_REASON: Final = "the format was not validated"
+#: The number of ancestors up to which each is compared by a check of its own; beyond, one check compares so many.
+COMPARED_TOGETHER: Final = 64
 #: The maximum number of incompatibilities in one error.
 MAX_REPORTED: Final = 50
+
+
+class ComparedVersion(NamedTuple):
+    """A Version that others are compared with."""
+
+    id: str
+    document: FormatCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +51,29 @@ class VersionCheck:
     format_skipped: str | None = None
     rule: str | None = None
     rule_skipped: str | None = None
-    compared_versions: Sequence[VersionDraft] = ()
+    compared_versions: Sequence[ComparedVersion] = ()
 
     def document_checks(self) -> Iterator[DocumentCheck]:
-        if self.document is None:
-            return
-        yield self.document
-        for ancestor in self.compared_versions:
-            yield from self.compatibility_checks(ancestor)
+        if self.document is not None:
+            yield self.document
+            yield from (check for check, _ in self.comparisons())
 
-    def compatibility_checks(self, ancestor: VersionDraft) -> Iterator[CompatibilityCheck]:
-        """The checks between it and an ancestor."""
+    def comparisons(self) -> Iterator[tuple[CompatibilityCheck | AncestorsCheck, Sequence[ComparedVersion]]]:
+        """The comparisons with ancestors, each with those that it is about; many ancestors are compared together."""
+        if not self.compared_versions:
+            return
         assert self.document is not None and self.rule is not None
-        return compatibility_checks(self.rule, self.document, format_check(ancestor))
+        if len(self.compared_versions) <= COMPARED_TOGETHER:
+            for ancestor in self.compared_versions:
+                for check in compatibility_checks(self.rule, self.document, ancestor.document):
+                    yield check, (ancestor,)
+            return
+        # Counted from the root, so that the checks of all Versions of a lineage load the same documents together.
+        shorter = len(self.compared_versions) % COMPARED_TOGETHER
+        for end in range(shorter or COMPARED_TOGETHER, len(self.compared_versions) + 1, COMPARED_TOGETHER):
+            ancestors = self.compared_versions[max(end - COMPARED_TOGETHER, 0) : end]
+            documents = tuple(ancestor.document for ancestor in ancestors)
+            yield AncestorsCheck(self.document, documents, _newer_sides(self.rule)), ancestors
 
     def validation_attributes(self, results: CheckResults) -> dict[str, Any]:
         """The attributes that show the results; empty if nothing is checked. Raises: FormatViolation."""
@@ -75,10 +105,15 @@ class VersionCheck:
 
 def compatibility_checks(rule: str, version: FormatCheck, ancestor: FormatCheck) -> Iterator[CompatibilityCheck]:
     """The checks of a rule, in lower case, between two documents: backward, forward or, for full, both."""
-    if not rule.startswith("forward"):
-        yield CompatibilityCheck(version, ancestor)
-    if not rule.startswith("backward"):
-        yield CompatibilityCheck(ancestor, version, newer="writer")
+    for newer in _newer_sides(rule):
+        yield compare_with_ancestor(version, ancestor, newer)
+
+
+def _newer_sides(rule: str) -> tuple[NewerSide, ...]:
+    """The sides that the newer document takes under a rule in lower case."""
+    if rule.startswith("backward"):
+        return ("reader",)
+    return ("writer",) if rule.startswith("forward") else ("reader", "writer")
 
 
 def format_check(version: VersionDraft) -> FormatCheck:
@@ -116,15 +151,25 @@ def compatibility_violations(
 
 
 def _violation_entries(version_check: VersionCheck, results: CheckResults) -> Iterator[dict[str, Any]]:
-    for ancestor in version_check.compared_versions:
-        for compatibility_check in version_check.compatibility_checks(ancestor):
-            if results.get(compatibility_check.reader) or results.get(compatibility_check.writer):
-                continue  # reported as invalid in its format
-            backward = compatibility_check.newer == "reader"
-            for incompatibility in results[compatibility_check]:
-                yield document_errors.incompatibility_entry(
-                    incompatibility, version_check.version.id, ancestor.id, backward=backward
-                )
+    if version_check.document is None or results.get(version_check.document):
+        return  # a document that is not valid in its format is reported as such
+    for check, ancestors in version_check.comparisons():
+        found = _find_incompatible(check, results[check])
+        if found is None or results.get(ancestors[found.ancestor_index].document):
+            continue
+        for incompatibility in found.incompatibilities:
+            yield document_errors.incompatibility_entry(
+                incompatibility,
+                version_check.version.id,
+                ancestors[found.ancestor_index].id,
+                backward=found.newer == "reader",
+            )
+
+
+def _find_incompatible(check: CompatibilityCheck | AncestorsCheck, result: CheckResult) -> IncompatibleAncestor | None:
+    if isinstance(check, AncestorsCheck):
+        return find_incompatible(check, result)
+    return IncompatibleAncestor(0, check.newer, result) if result else None
 
 
 def _validation_members(prefix: str, reason: str | None) -> dict[str, Any]:
