@@ -83,7 +83,8 @@ def archive_log(
 
     An interrupted run leaves a complete store: repeat it with the same arguments to complete the work. Servers may run.
     url: of the store's database. place: see `absolute_place`. until: the end of an interaction. size: of new segments.
-    Raises: OtherArchive; UnverifiedSegments; ArchiveChanged; errors of `append_segments`.
+    Raises: OtherArchive; UnverifiedSegments; ArchiveChanged; ArchiveUnavailable, when a file of the archive is damaged
+    that has the only other copy of a state; errors of `append_segments`.
     """
     status, folder = archive_status(store), open_folder(place)
     if status.place not in (None, place):
@@ -92,7 +93,7 @@ def archive_log(
     if status.last < until:
         append_segments(url, folder, size, start_step("wrote"), until)
         new_segments = _record_new_segments(store, status, folder, place, until, start_step("verified"))
-    states = move_states.archive_states(store, until, start_step("archived"))
+    states = move_states.archive_states(store, until, status.last, start_step("archived"))
     return ArchiveSummary(new_segments, states, archive_status(store).last)
 
 

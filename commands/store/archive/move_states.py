@@ -14,7 +14,15 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from annals.commands.store.archive.archived_segment import ArchivedSegment
-from annals.commands.store.archive.state_reader import ARCHIVE, ARCHIVED, archive_place, query_of, state_reader
+from annals.commands.store.archive.state_reader import (
+    ARCHIVE,
+    ARCHIVED,
+    archive_files,
+    archive_place,
+    archived_segments,
+    query_of,
+    state_reader,
+)
 from annals.commands.store.compression.log_compression import update_states
 from annals.commands.store.compression.state_compression import compress_state
 from annals.commands.store.database import sql, tables
@@ -80,20 +88,29 @@ def move_archive(store: Store, place: str) -> None:
         sql.insert(transaction.connection, tables.store, [(ARCHIVE, place)], _SET_PLACE)
 
 
-def archive_states(store: Store, until: int, progress: ProgressCallback = lambda reached, last: None) -> int:
+def archive_states(
+    store: Store, until: int, unread_until: int, progress: ProgressCallback = lambda reached, last: None
+) -> int:
     """Removes the states from the database that the archive has, up to a position; returns their number.
 
     Begins at the first position, because an event that was the last one of its stream before may be an old one by now.
-    Raises: ArchiveChanged when the archive does not reach the position.
+    No state leaves before the file that has it was read. unread_until: the caller has read the files of later segments.
+    Raises: ArchiveUnavailable; ArchiveChanged when the archive does not reach the position.
     """
+    with store.engine.begin() as connection:
+        segments = archived_segments(query_of(connection))
     count = 0
-    for after in range(0, until, BATCH):
-        last = min(after + BATCH, until)
-        with store.writing() as transaction:
-            if _archive_end(transaction.connection) < until:
-                raise ArchiveChanged("the archive no longer reaches the position")
-            count += _remove_states(transaction.connection, after, last)
-        progress(last, until)
+    for segment in segments:
+        last = min(segment.last, until)
+        if _has_archivable(store, segment.first - 1, last):
+            if segment.first <= unread_until:
+                archive_files(segment).check(segment)
+            for after in range(segment.first - 1, last, BATCH):
+                count += _archive_batch(store, after, min(after + BATCH, last), until)
+                progress(min(after + BATCH, last), until)
+    with store.engine.begin() as connection:
+        _check_reach(connection, until)
+    progress(until, until)
     return count
 
 
@@ -117,6 +134,23 @@ def restore_states(store: Store, progress: ProgressCallback = lambda reached, la
         progress(last, until)
     _forget_archive(store, until)
     return count
+
+
+def _has_archivable(store: Store, after: int, last: int) -> bool:
+    with store.engine.begin() as connection:
+        return sql.scalar(connection, f"{_SELECT_ARCHIVABLE} LIMIT 1", (after, last, ARCHIVED)) is not None
+
+
+def _archive_batch(store: Store, after: int, last: int, until: int) -> int:
+    with store.writing() as transaction:
+        _check_reach(transaction.connection, until)
+        return _remove_states(transaction.connection, after, last)
+
+
+def _check_reach(connection: Connection, until: int) -> None:
+    """Raises: ArchiveChanged when the archive ends before a position."""
+    if _archive_end(connection) < until:
+        raise ArchiveChanged("the archive no longer reaches the position")
 
 
 def _remove_states(connection: Connection, after: int, last: int) -> int:

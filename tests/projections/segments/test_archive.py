@@ -99,6 +99,29 @@ def test_what_became_old_since_follows_with_the_next_run(aged: Registry, place: 
     assert findings(aged) == []
 
 
+def _remove_file(file: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize("damage", [_remove_file, flip_byte], ids=["removed", "flipped"])
+def test_states_stay_whose_file_is_damaged(
+    aged: Registry, place: Path, damage: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copies in the database are the last ones, although their events have become old since."""
+    border = end_of(aged)
+    archive_until(aged.store, aged.url, str(place), border)
+    record_interactions(aged, 12)
+    archived = archived_positions(aged.store)
+    left = set(archivable_positions(aged.store, border)) - set(archived)
+    segments = [each for each in archive_status(aged.store).segments if left & set(range(each.first, each.last + 1))]
+    assert segments
+    damage(place / segments[0].path)
+    forget_cached_files(monkeypatch)
+    with pytest.raises(ArchiveUnavailable):
+        archive_until(aged.store, aged.url, str(place), end_of(aged))
+    assert not set(archived_positions(aged.store)) & set(range(segments[0].first, segments[0].last + 1)) - set(archived)
+
+
 def test_progress_ends_where_the_archive_does(aged: Registry, place: Path) -> None:
     """A run over the old half of a log reports that half as the whole."""
     reports: dict[str, list[tuple[int, int]]] = {}
@@ -344,7 +367,7 @@ def test_an_archive_is_recorded_only_where_the_log_has_its_chain(aged: Registry,
     with pytest.raises(ArchiveChanged, match="position 1 is not of this store's log"):
         move_states.record_segments(aged.store, str(place), [(status.segments[0], b"another chain")])
     with pytest.raises(ArchiveChanged):
-        move_states.archive_states(aged.store, 20)
+        move_states.archive_states(aged.store, 20, 0)
     assert archived_positions(aged.store) == []
 
 
