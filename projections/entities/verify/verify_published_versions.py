@@ -14,7 +14,7 @@ from annals.commands.store.mapper import EventMapper
 from annals.commands.verify.archived_states import ArchivedStates, unchecked_event
 from annals.commands.verify.unchecked_rows import unchecked_row
 from annals.commands.verify.verify_log import VerificationFinding
-from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS
+from annals.domain.compat.legacy_apis import FACADE, LEGACY_APIS, legacy_api_of
 from annals.domain.compat.publications import fold_publications
 from annals.domain.confluent.facts import CONFLUENT
 from annals.domain.confluent.schema_versions import fold_schema_versions
@@ -93,10 +93,15 @@ def _version_rows(connection: Connection, archived: ArchivedStates) -> Iterator[
             connection, _SELECT_EVENTS, (stream, revision, f"/{family.groups}0", sql.CHUNK)
         ).fetchall():
             rows = [unchecked_row(LogRow, row) for row in page]
-            yield from (unchecked_event(row, archived) for row in rows if row.stream.count("/") == _VERSION_DEPTH)
+            yield from (unchecked_event(row, archived) for row in rows if _is_version(row.stream))
             if (rows[-1].stream, rows[-1].revision) <= (stream, revision):
                 return  # a damaged key may repeat endlessly
             stream, revision = rows[-1].stream, rows[-1].revision
+
+
+def _is_version(stream: str) -> bool:
+    """Whether a stream is that of a Version that a legacy API shows; its Groups may have Resources of other types."""
+    return stream.count("/") == _VERSION_DEPTH and legacy_api_of(stream) is not None
 
 
 def _can_affect_publications(row: LogRow) -> bool:

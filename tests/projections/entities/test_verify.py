@@ -12,13 +12,13 @@ from sqlalchemy import Column, Table, select
 from annals.commands.command_bus import handle
 from annals.commands.pending_command import PendingCommand
 from annals.commands.store.log import Store
-from annals.domain.decisions.commands import DeleteEntities, Restore
+from annals.domain.decisions.commands import DeleteEntities, ReplaceModel, Restore
 from annals.projections.entities.apply import EntityProjection
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.rows import COMPRESSED_ATTRIBUTES, compress_attributes, decompress_attributes
 from annals.projections.entities.tables import tables
 from annals.projections.entities.verify.verify_history import verify_history
-from tests.commands.test_dryrun import FILE, create, put
+from tests.commands.test_dryrun import FILE, MODEL, create, put, run
 
 #: A file is created, changed, deleted and restored. The history has all its states except the last.
 WORK = (
@@ -77,4 +77,13 @@ def test_a_missing_row_is_found(filled_store: Store, table: Table) -> None:
 def test_rebuilt_rows_are_equal(filled_store: Store) -> None:
     # FLAG-82: rows of the past still agree with the log after a rebuild
     rebuild(filled_store)
+    assert list(verify_history(filled_store)) == []
+
+
+def test_other_types_beside_schemas_are_no_publications(filled_store: Store) -> None:
+    # LEG-707: the façades show Resources of their own type only, whatever else their Groups contain
+    resources = {"schemas": {"singular": "schema"}, "files": {"singular": "file", "maxversions": 1}}
+    model = {"groups": {**MODEL["groups"], "schemagroups": {"singular": "schemagroup", "resources": resources}}}
+    versions = [put(f"/schemagroups/g/{plural}/x/versions/{n}", b"x") for plural in resources for n in (1, 2)]
+    run(filled_store, ReplaceModel(model), *versions, DeleteEntities("/schemagroups/g/schemas"))
     assert list(verify_history(filled_store)) == []
