@@ -235,7 +235,10 @@ def _write_attributes(
     if document is not None and attributes.get(url) is None:
         attributes[url] = None
     if attributes.get("contenttype") is None and document is None:
-        contenttype = implied_contenttype(document_write, type, patch, options.mediatype, stored.get("contenttype"))
+        stored_contenttype = stored.get("contenttype")
+        contenttype = implied_contenttype(
+            document_write, type, options.mediatype, stored_contenttype, patch=patch, keepids=options.keepids
+        )
         attributes.update({"contenttype": contenttype} if contenttype else {})
     ancestor = draft.ancestorid or draft.id
     fixed = {type.singular + "id": xids.entity_id(resource.xid), "versionid": draft.id, "ancestorid": ancestor}

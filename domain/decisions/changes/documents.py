@@ -63,13 +63,16 @@ def _restore_attributes(body: MutableMapping[str, Json], document: str) -> None:
 
 
 def implied_contenttype(
-    document_write: DocumentWrite, type: ResourceType, patch: bool, mediatype: str, stored: Any
+    document_write: DocumentWrite, type: ResourceType, mediatype: str, stored: Any, *, patch: bool, keepids: bool
 ) -> str | None:
-    """The `contenttype` that a document implies if the request gives none; None: leave it unchanged (ENT-123)."""
+    """The `contenttype` that a document implies if the request gives none; None: leave it unchanged (ENT-123).
+
+    keepids: the document is a copy, so bytes without a type have none in the other registry either.
+    """
     inline = document_write.attribute == type.singular and document_write.value is not None
     encoded = document_write.attribute == type.singular + "base64" and document_write.value is not None
     if patch:
-        return mediatype if (inline or encoded) and stored is None else None
+        return mediatype if (inline or (encoded and not keepids)) and stored is None else None
     return mediatype if inline else None
 
 

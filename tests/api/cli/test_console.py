@@ -93,6 +93,18 @@ def test_an_import_keeps_server_assigned_ids(annals: Annals, folder: Path) -> No
         assert httpx.post(f"{base}/dirs/d/files/g", json={}).json()["versionid"] == "1"
 
 
+def test_an_import_gives_no_content_type_to_documents_without_one(annals: Annals, folder: Path) -> None:
+    # ENT-123: the type of a request with a document in base64 says nothing about a document that is copied
+    schemas = {"bytes": {"format": "x", "schemabase64": "AAEC"}, "json": {"format": "x", "schema": {"a": 1}}}
+    write_file(folder, "all.json", {"schemagroups": {"g": {"schemas": schemas}}})
+    for number in range(2):
+        assert annals("import", "all.json", "--database", f"sqlite:///{number}.db").code == 0
+        annals("export", "--output", "all.json", "--database", f"sqlite:///{number}.db")
+    found = json.loads((folder / "all.json").read_text())["schemagroups"]["g"]["schemas"]
+    types = {name: [each.get("contenttype") for each in found[name]["versions"].values()] for name in found}
+    assert types == {"bytes": [None], "json": ["application/json"]}
+
+
 def test_an_export_of_what_was_stated_has_no_defaults(annals: Annals, folder: Path) -> None:
     # MS-16: only the stated attributes are exported, with the same bytes as GET /export?stated
     message = {"envelope": "CloudEvents/1.0", "envelopemetadata": {"type": {"value": "t"}}}
