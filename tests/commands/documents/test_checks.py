@@ -16,8 +16,16 @@ from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.changes.documents import digest
-from annals.domain.decisions.checks.document_checks import CheckResult, CompatibilityCheck, DocumentCheck, FormatCheck
+from annals.domain.decisions.checks.document_checks import (
+    AncestorsCheck,
+    CheckResult,
+    CompatibilityCheck,
+    DocumentCheck,
+    FormatCheck,
+    comparison_count,
+)
 from annals.domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
+from annals.domain.decisions.rules import version_checks
 from annals.domain.errors.problems import Problem, ServerBusy
 from annals.domain.model.builtin import default_source
 from tests.commands.documents.test_hostile import bombs
@@ -139,6 +147,40 @@ def test_a_new_version_asks_as_much_as_its_line_is_long(command_bus: CommandBus,
     checker.requested.clear()
     put(command_bus, f"{SCHEMA}/versions/v5", {"description": "no other document"}, WriteMethod.PATCH)
     assert checker.requested == []
+
+
+def test_a_long_line_asks_for_few_checks(
+    command_bus: CommandBus, checker: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # ENT-112, ENT-113: a new rule compares all pairs, several in one check, because the decision holds the write lock
+    monkeypatch.setattr(version_checks, "COMPARED_TOGETHER", 4)
+    fields = [f"a{number}" for number in range(20)]
+    versions = {f"v{n:02}": avro(*fields[: n + 1], optional=True) for n in range(20)}
+    put(command_bus, SCHEMA, {"versions": versions})
+    checker.requested.clear()
+    put(command_bus, f"{SCHEMA}/meta", {"compatibility": "full_transitive"}, WriteMethod.PATCH)
+    comparisons = [check for check in checker.requested if not isinstance(check, FormatCheck)]
+    assert sum(map(comparison_count, comparisons)) == 2 * 190
+    assert len(comparisons) <= 20 * 5 + 2 * 10
+    problem = refused(command_bus, f"{SCHEMA}/versions/v20", avro("other", ancestorid="v19"))
+    found: Any = problem.extensions["incompatibilities"]
+    nearest = {"v19", "v15", "v11", "v07", "v03"}  # of each check
+    assert {(each["version"]["versionid"], each["ancestor"]["versionid"]) for each in found} == {
+        ("v20", id) for id in nearest
+    }
+
+
+def test_the_time_limit_is_for_each_comparison() -> None:
+    # a check that compares many ancestors may take longer than one comparison is allowed to
+    def content(number: int) -> bytes:
+        branches = [{"properties": {f"p{n}": {"minimum": n + number}}} for n in range(80)]
+        return json.dumps({"allOf": branches}).encode()
+
+    documents = {digest(content(number)) or "": content(number) for number in range(60)}
+    newest, *ancestors = (FormatCheck("jsonschema/draft-07", sha256) for sha256 in documents)
+    check = AncestorsCheck(newest, tuple(ancestors), ("reader",))
+    checker = DocumentChecker(CheckLimits(seconds=1))
+    assert checker.check([check], documents.__getitem__) == {check: ()}
 
 
 def test_a_slow_check_blocks_no_other_command(store: Store) -> None:
