@@ -51,7 +51,9 @@ def set_xref(
         version.deletion_reason = "deleted"
         resource.membership_changed = True
     resource.xref = target
-    resource.always_changed = _target_names(changes, target) if resource.membership_changed else frozenset()
+    resource.always_changed = (
+        _target_names(changes, target) - {f"{resource.type.singular}id"} if resource.membership_changed else frozenset()
+    )
     resource.meta.become_pointer()
 
 

@@ -63,6 +63,7 @@ def recorded(decision: Decision) -> dict[str, Any]:
         kind = type(event).__name__.removeprefix("Entity").lower()
         actions[event.xid] = significant(event.changed) if kind == "updated" else kind
         assert kind in ("updated", "refreshed") or event.changed == ()  # EV-38
+        assert not {name for name in event.changed if name.endswith("id") and name not in KEPT}  # ENT-32: ids stay
         assert list(event.changed) == sorted(event.changed, key=lambda n: (n.startswith("meta."), n))  # EV-46
     return actions
 
