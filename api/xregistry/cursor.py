@@ -11,10 +11,13 @@ import json
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from binascii import crc32
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from annals.domain.errors.problems import BadRequest, Problem
 from annals.projections.entities.filters.pages import PageKey
+
+#: Errors of a text that no registry has made.
+_MALFORMED: Final = (ValueError, TypeError, LookupError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,18 @@ class Cursor:
         return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
+def position_of(text: str) -> int | None:
+    """The log position that a cursor fixes; None if the text is not a cursor."""
+    try:
+        return _parse_natural(_members(text)[1])
+    except _MALFORMED:
+        return None
+
+
 def parse_cursor(text: str, request: str, head: int) -> Cursor:
     """The cursor in a link. head: last position of the log. Raises: BadRequest."""
     try:
-        checksum, position, count, page_key, backwards, page_size = json.loads(
-            urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        )
+        checksum, position, count, page_key, backwards, page_size = _members(text)
         cursor = Cursor(
             _parse_natural(position),
             _parse_natural(count),
@@ -50,13 +59,17 @@ def parse_cursor(text: str, request: str, head: int) -> Cursor:
             backwards is True,
             page_size and _parse_natural(page_size),
         )
-    except (ValueError, TypeError, RecursionError):
+    except _MALFORMED:
         raise _foreign_cursor() from None
     if checksum != crc32(request.encode()):
         raise _foreign_cursor()
     if cursor.position > head:
         raise _invalid_cursor(f"it is of position {cursor.position}, but the log ends at position {head}")
     return cursor
+
+
+def _members(text: str) -> Any:
+    return json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
 def _parse_page_key(value: Any) -> PageKey | None:

@@ -17,6 +17,7 @@ from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
 from annals.api.registry.entity_lookups import EntityLookups
+from annals.api.xregistry.cursor import position_of
 from annals.api.xregistry.listing import cursor_of, filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
 from annals.api.xregistry.render.explicit_values import without_defaults
@@ -29,7 +30,7 @@ from annals.api.xregistry.render.response import (
     json_response,
     render_json,
 )
-from annals.api.xregistry.request.flags import NO_FLAGS, requested_asof
+from annals.api.xregistry.request.flags import NO_FLAGS, requested_asof, requested_cursor
 from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree, inlined_types
 from annals.api.xregistry.request.parsed_request import ParsedRequest, parse_request
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
@@ -75,6 +76,8 @@ class XRegistryReadHandler:
         """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
             return await self._answer_as_of(request, asof)
+        if request.query and (snapshot := await self._snapshot_of_page(request)) is not None:
+            return await self._stream(request, snapshot)
         definitions = self._definitions_cache.definitions
         while True:
             try:
@@ -125,6 +128,19 @@ class XRegistryReadHandler:
         if snapshot.position == 0:
             raise problems.NotFound(request.path)
         return snapshot
+
+    async def _snapshot_of_page(self, request: Request) -> Snapshot | None:
+        """The moment of the first page, if the definitions have changed since; None if this is no such page."""
+        cursor = requested_cursor(request.query)
+        position = position_of(cursor) if cursor is not None else None
+        if not position:
+            return None
+        definitions = await self._readers.read(self._latest_definitions)
+        if position >= max(definitions.positions):
+            return None
+        snapshot = await self._snapshot(request, str(position))
+        parsed = parse_request(request, snapshot.definitions)
+        return snapshot if parsed.target.kind in COLLECTION_KINDS and parsed.flags.cursor is not None else None
 
     async def _answer_from_current_row(self, request: Request, definitions: RegistryDefinitions) -> Response | None:
         """The response if a single row is enough, otherwise None. Raises: OutdatedDefinitions, Problem."""

@@ -119,13 +119,22 @@ def parse_flags(query: bytes, target: RequestTarget, method: str, capabilities: 
 
 def requested_asof(query: bytes) -> str | None:
     """The `asof` of a query; None if absent. It decides under which capabilities the query is parsed."""
-    if b"asof" not in query and b"%" not in query:
+    return _early_value(query, "asof")
+
+
+def requested_cursor(query: bytes) -> str | None:
+    """The `cursor` of a query; None if absent. The link that has it was made under the definitions of its position."""
+    return _early_value(query, "cursor")
+
+
+def _early_value(query: bytes, name: str) -> str | None:
+    """The value of a parameter that is needed before the query can be parsed."""
+    if name.encode() not in query and b"%" not in query:
         return None
-    return _single_value(_parse_parameters(query, _ASOF), "asof")
+    return _single_value(_parse_parameters(query, frozenset((name,))), name)
 
 
 RawParams = Mapping[str, list[str]]
-_ASOF: Final = frozenset(("asof",))
 
 
 def _parse_parameters(query: bytes, known_names: frozenset[str]) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import httpx
@@ -155,6 +155,46 @@ def test_pages_go_on_after_the_owner_was_deleted(api: Api) -> None:
     assert ids(first) + ids(api.done("GET", links(first)["next"])) == ["a", "b", "c", "f"]
     assert api.send("GET", "/dirs/d1/files?limit=2").status_code == 404
     assert api.send("GET", links(first)["next"].replace("limit=2", "sort=epoch&limit=2")).status_code == 400
+
+
+def _add_types_and_attributes(api: Api) -> None:
+    model = api.get("/modelsource")
+    level = {"name": "level", "type": "integer", "default": 5, "required": True}
+    model["groups"]["dirs"].setdefault("attributes", {})["level"] = level
+    model["groups"]["dirs"]["resources"]["extras"] = {"singular": "extra"}
+    api.done("PUT", "/modelsource", model)
+
+
+def _remove_the_type(api: Api) -> None:
+    api.done("DELETE", "/dirs")
+    api.done("PUT", "/modelsource", {"groups": {}})
+
+
+def _switch_pages_off(api: Api) -> None:
+    api.done("PATCH", "/capabilities", {"pagination": False})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _add_types_and_attributes,
+        _remove_the_type,
+        lambda api: api.done("PATCH", "/capabilities", {"pagination": False}),
+    ],
+    ids=["new types and attributes", "no such type", "no pagination"],
+)
+@pytest.mark.parametrize("query", ["limit=2", "sort=name&limit=2", "filter=name&limit=2", "inline=files&limit=2"])
+def test_pages_have_the_model_and_capabilities_of_the_first(
+    api: Api, query: str, change: Callable[[Api], object]
+) -> None:
+    # PAG-7: a list that is read page by page shows one state, which its definitions belong to
+    page = links(api.done("GET", f"/dirs?{query}"))["next"]
+    before = api.done("GET", page)
+    change(api)
+    after = api.done("GET", page)
+    assert after.content == before.content
+    assert links(after) == links(before)
+    assert api.done("GET", links(after)["next"]).json()
 
 
 def test_a_cursor_fits_its_request_only(api: Api) -> None:
