@@ -63,25 +63,20 @@ class XRegistryWriteHandler:
     async def answer(self, request: Request, body: bytes) -> Response:
         """The response to a write that is durable, or to a dry run. Raises: Problem."""
         # Reading which definitions are in force takes a query, and they seldom change.
-        cached_definitions = self._definitions_cache.definitions
-        try:
-            return await self._answer_under(cached_definitions, request, body, cached_definitions.require_in_force)
-        except OutdatedDefinitions:
-            view = self._readers.quick_view()
-            current_definitions = await self._readers.read(self._definitions_cache.current, view)
-            return await self._answer_under(current_definitions, request, body)
+        definitions = self._definitions_cache.definitions
+        while True:
+            try:
+                return await self._answer_under(definitions, request, body)
+            except OutdatedDefinitions:
+                view = self._readers.quick_view()
+                definitions = await self._readers.read(self._definitions_cache.current, view)
 
-    async def _answer_under(
-        self,
-        definitions: RegistryDefinitions,
-        request: Request,
-        body: bytes,
-        check: Callable[[View], None] = lambda view: None,
-    ) -> Response:
+    async def _answer_under(self, definitions: RegistryDefinitions, request: Request, body: bytes) -> Response:
         """The response to a request that is parsed under some definitions.
 
-        check: what has to be true of the registry before the command. Raises: Problem; what `check` raises.
+        Raises: Problem; OutdatedDefinitions if the registry has others when the command is decided.
         """
+        check = definitions.require_in_force
         try:
             parsed = parse_request(request, definitions)
             build_command = partial(parse_command, parsed, body)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions
+from annals.commands.command_bus import CommandBus
+from annals.commands.store.log import Store
+from annals.domain.decisions.commands import ReplaceModel
+from annals.projections.entities.apply import EntityProjection
+from annals.projections.entities.view import View
 from tests.support.registries.in_process import Api, create, serving
 
 ANY: dict[str, Any] = {"*": {"type": "any"}}
@@ -143,3 +150,24 @@ def test_ids_of_a_restored_lifetime_are_not_given_again(api: Api) -> None:
     api.done("PUT", f"{F}$details", {})
     api.done("POST", f"/-/restore{F}?asof={moment}")
     assert api.done("POST", f"{F}$details", {}).json()["versionid"] == "6"
+
+
+def test_a_write_while_another_process_changes_the_model(
+    api: Api, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # V-14: a request is parsed and answered under the model of its moment, however often the model has changed before
+    models = [_model(ANY, {**ANY, name: {"type": "integer", "default": 5, "required": True}}) for name in "abc"]
+    read_current = DefinitionsCache.current
+    with closing(Store(store_url)) as store, closing(CommandBus(store, [EntityProjection()])) as command_bus:
+
+        def read_before_a_change(self: DefinitionsCache, view: View) -> RegistryDefinitions:
+            definitions = read_current(self, view)
+            if models:
+                command_bus.submit(ReplaceModel(models.pop())).result()
+            return definitions
+
+        command_bus.submit(ReplaceModel(models.pop())).result()
+        monkeypatch.setattr(DefinitionsCache, "current", read_before_a_change)
+        answer = api.done("PUT", "/dirs/d", {"name": "n"})
+    assert answer.json() == api.get("/dirs/d")
+    assert not models
