@@ -13,8 +13,9 @@ from annals.projections.outgoing.resolver import Resolver
 if TYPE_CHECKING:
     import httpx  # takes long, and few verbs need it
 
-#: Statuses of a path that a registry does not have, or of a thing that is not there (CSR-1002).
-ABSENT: Final = (404, 405, 501)
+#: Statuses of a path that a registry does not have, or of a thing that is not there (CSR-1002). Apicurio answers 204,
+#: without a body, to requests about the mode of a subject.
+ABSENT: Final = (204, 404, 405, 501)
 #: Seconds before each repetition of a request without an answer, or with one that tells of a passing failure.
 RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 4.0)
 #: The longest wait in seconds for which a registry can ask with `Retry-After`.

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Final
 from urllib.parse import quote
 
-from annals.domain.confluent.settings import LEVEL
+from annals.domain.confluent.settings import LEVEL, NONE_LEVEL
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject, parse_subject
 from annals.projections.confluent_copy.bounded_map import bounded_map
 from annals.projections.confluent_copy.rest_api import NO_DOCUMENT, RestApi, RestError, ask_if_present, pages
@@ -23,6 +23,8 @@ from annals.projections.confluent_copy.subject_copy import SubjectCopy, VersionC
 READERS: Final = 8
 #: The member of a subject's config that names the subject for which its name stands below `/subjects` (CSR-312).
 ALIAS: Final = "alias"
+#: The list of contexts of Apicurio, which has none, in each release; others name the default context without colons.
+_APICURIO_CONTEXTS: Final = [f":{DEFAULT_CONTEXT}:"]
 _OK: Final = 200
 
 
@@ -77,6 +79,8 @@ class RestReader:
         mode = self._mode(path)
         if not subject.name:
             return SubjectCopy(subject, (), config, mode)
+        if config.get(LEVEL) == NONE_LEVEL and self._answers_none:
+            del config[LEVEL]
         versions = tuple(self._versions(subject, listed, has_alias=bool(config.get(ALIAS))))
         return SubjectCopy(subject, versions, config, mode if mode != self._inherited_mode else None)
 
@@ -86,11 +90,24 @@ class RestReader:
 
     @cached_property
     def _inherited_mode(self) -> str | None:
-        """The mode that is none of a subject's own: Karapace, without contexts, answers the global one for each."""
+        """The mode that is none of a subject's own: registries without contexts answer the global one for each."""
         return self._mode("") if self._contexts() is None else None
+
+    @cached_property
+    def _answers_none(self) -> bool:
+        """Whether the level of a subject that has none of its own is answered as NONE, although the global one counts.
+
+        Apicurio does that. Some of its releases can say which level counts, but not all.
+        """
+        return self._listed_contexts() == _APICURIO_CONTEXTS
 
     def _contexts(self) -> list[str] | None:
         """The names of contexts; None from a registry without contexts. Raises: RestError."""
+        contexts = self._listed_contexts()
+        return contexts if contexts != _APICURIO_CONTEXTS else None
+
+    def _listed_contexts(self) -> list[str] | None:
+        """The names of contexts as they are listed; None without a list. Raises: RestError."""
         contexts = ask_if_present(self._api, self._with("/contexts"))
         if not isinstance(contexts, list):
             return None
@@ -140,10 +157,18 @@ class RestReader:
             raise RestError(f"GET {path}: {NO_DOCUMENT}", _OK) from None
 
     def _each_version(self, path: str, listed: Mapping[int, Any]) -> dict[int, Any]:
-        """The versions below a path by number, those that are not listed with a request each."""
-        numbers = sorted(self._read(f"{path}?deleted=true") or ())
+        """The versions below a path by number, those that are not listed with a request each.
+
+        Raises: RestError for a number that is answered with nothing, and not because it was deleted meanwhile.
+        """
+        all_numbers = f"{path}?deleted=true"
+        numbers = sorted(self._read(all_numbers) or ())
         read = {number: listed.get(number) or self._read(f"{path}/{number}?deleted=true") for number in numbers}
-        return {number: members for number, members in read.items() if members is not None}
+        found = {number: members for number, members in read.items() if members is not None}
+        missing = read.keys() - found.keys()
+        if missing and (hidden := missing.intersection(self._read(all_numbers) or ())):
+            raise RestError(f"GET {path}/{min(hidden)}: it is in the list of versions, and cannot be read", _OK)
+        return found
 
     def _own_list(self, subject: Subject, parameters: str = "") -> dict[int, Any]:
         """The versions of one subject in the list of all schemas, by number."""
@@ -178,7 +203,7 @@ def _listed_subject(members: Any) -> Subject | None:
     return parse_subject(name) if isinstance(name, str) else None
 
 
-def _config_members(config: Any) -> Mapping[str, Any]:
+def _config_members(config: Any) -> dict[str, Any]:
     """The members of a config as a copy writes them: the level under one name."""
     if not isinstance(config, dict):
         raise RestError(f"GET /config: {NO_DOCUMENT}", _OK)

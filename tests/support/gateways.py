@@ -10,10 +10,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import httpx
+
+#: The status of a response without a body.
+_NO_CONTENT: Final = 204
 
 
 class GatewayRequest(NamedTuple):
@@ -89,11 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
             response = self.server.answer(request)
         if response is None:
             response = self._forwarded(request, content)
-        body = json.dumps(response.body).encode()
+        body = json.dumps(response.body).encode() if response.status != _NO_CONTENT else b""
         self.send_response(response.status)
         for name, value in {**response.headers, "content-type": "application/json"}.items():
             self.send_header(name, value)
-        self.send_header("content-length", str(len(body)))
+        if response.status != _NO_CONTENT:
+            self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 

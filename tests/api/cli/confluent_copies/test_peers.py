@@ -112,6 +112,30 @@ def like_karapace(request: GatewayRequest) -> GatewayResponse | None:
 
 PEERS["modes of subjects that have none"] = PEERS["no contexts"]._replace(answer=like_karapace)
 
+#: Answers of Apicurio. The configs of subjects that have none are answered, too.
+APICURIO: Final = {
+    "/contexts": GatewayResponse(200, [":.:"]),
+    "/schemas": GatewayResponse(404, None),
+    **{f"/config/sub{number}": GatewayResponse(200, {"compatibilityLevel": "NONE"}) for number in (6, 12, 18, 24)},
+}
+
+
+def like_apicurio(request: GatewayRequest) -> GatewayResponse | None:
+    """Apicurio without modes: it answers requests about modes of subjects without a body."""
+    return GatewayResponse(204, None) if request.path.startswith("/mode/") else APICURIO.get(request.path)
+
+
+def like_later_apicurio(request: GatewayRequest) -> GatewayResponse | None:
+    """Apicurio from 3.2 on, which has modes."""
+    return like_karapace(request) if request.path.startswith("/mode/") else APICURIO.get(request.path)
+
+
+PEERS["Apicurio"] = PEERS["no contexts"]._replace(
+    answer=like_apicurio,
+    expects=lambda copies: PEERS["no contexts"].expects(PEERS["no modes"].expects(copies)),
+)
+PEERS["a later Apicurio"] = PEERS["no contexts"]._replace(answer=like_later_apicurio)
+
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
