@@ -7,7 +7,7 @@ from typing import Final
 from annals.api.audit.formats import ListWrapper
 from annals.api.audit.queries import compare_moments
 from annals.api.audit.representations import DIFFERENCE_TABLE, moment_members
-from annals.api.audit.request_params import parse_audit_params
+from annals.api.audit.request_params import parse_log_params
 from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, subject_xid
 from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
@@ -21,7 +21,7 @@ PARAMETERS: Final = ("from", "to", "below", "format")
 
 def diff_table(registry: Registry, request: Request) -> RequestedTable:
     """The differences. Raises: NotFound for an entity that never existed, Forbidden, BadRequest."""
-    xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
+    xid, wanted = subject_xid(request), parse_log_params(request, PARAMETERS)
 
     def look(full_view: View) -> TableContent:
         view = full_view.seen_by(request.caller, xid)

@@ -10,7 +10,7 @@ from typing import Final
 
 from annals.api.audit.queries import history_positions
 from annals.api.audit.representations import revision_table
-from annals.api.audit.request_params import parse_audit_params
+from annals.api.audit.request_params import parse_log_params
 from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate, subject_xid
 from annals.api.http.request import Request
 from annals.api.registry.open_registry import Registry
@@ -23,7 +23,7 @@ PARAMETERS: Final = ("images", "below", "order", "after", "limit", "from", "unti
 
 def history_table(registry: Registry, request: Request) -> RequestedTable:
     """The revisions. Raises: NotFound for an entity that never existed, Forbidden, BadRequest."""
-    xid, wanted = subject_xid(request), parse_audit_params(request.query, PARAMETERS)
+    xid, wanted = subject_xid(request), parse_log_params(request, PARAMETERS)
     apart = may_see_outside_tree(request.caller)
 
     def look(full_view: View) -> TableContent:

@@ -17,7 +17,7 @@ from annals.api.audit.representations import (
     interaction_table,
     revision_table,
 )
-from annals.api.audit.request_params import AuditParams, parse_audit_params, requested_range
+from annals.api.audit.request_params import AuditParams, parse_log_params, requested_range
 from annals.api.audit.responses import RequestedTable, TableContent, may_see_outside_tree, paginate
 from annals.api.feeds.rights import check_reads_something, visible_streams
 from annals.api.http.next_link import next_link
@@ -46,7 +46,7 @@ def interactions_table(registry: Registry, request: Request) -> RequestedTable:
 
 def _list_table(registry: Registry, request: Request) -> RequestedTable:
     check_reads_something(request.caller)
-    wanted = parse_audit_params(request.query, LIST_PARAMS)
+    wanted = parse_log_params(request, LIST_PARAMS)
 
     def look(full_view: View) -> TableContent:
         view = full_view.seen_by(request.caller)
@@ -62,7 +62,7 @@ def _list_table(registry: Registry, request: Request) -> RequestedTable:
 
 
 def _interaction_table(request: Request, xregcorrelationid: str) -> RequestedTable:
-    wanted = parse_audit_params(request.query, ONE_PARAMS)
+    wanted = parse_log_params(request, ONE_PARAMS)
 
     def look(view: View) -> TableContent:
         facts, done = find_interaction(view, xregcorrelationid, wanted) or (None, iter(()))

@@ -10,7 +10,8 @@ from urllib.parse import unquote_plus
 
 from annals.api.audit.formats import TableFormat
 from annals.api.audit.representations import IMAGES
-from annals.api.http.query_params import bounded_number
+from annals.api.http.query_params import bounded_number, check_without_asof
+from annals.api.http.request import Request
 from annals.domain.errors.problems import BadRequest
 from annals.projections.audit.trail import LogRange
 from annals.projections.log.reader import MAX_POSITION, Log
@@ -62,6 +63,15 @@ def parse_audit_params(query: bytes, names: Collection[str]) -> AuditParams:
             raise BadRequest(error_detail=f'"{name}" appears more than once')
         fields[field] = _parse_value(name, unquote_plus(value), parse)
     return AuditParams(**fields)
+
+
+def parse_log_params(request: Request, names: Collection[str]) -> AuditParams:
+    """The parameters of a request about a part of the log, which takes no `asof`. names: see `parse_audit_params`.
+
+    Raises: BadRequest.
+    """
+    check_without_asof(request, names)
+    return parse_audit_params(request.query, names)
 
 
 def requested_range(audit_params: AuditParams, log: Log, now: datetime) -> LogRange:

@@ -74,7 +74,8 @@ class InvalidCredential(Exception):
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/\-]+=*\Z")
 _EVENT_STREAM: Final = "text/event-stream"
-_CERTIFICATE_HEADER: Final = re.compile(r":([A-Za-z0-9+/]+={0,2}):\Z")
+#: Nothing, or one byte sequence of RFC 8941, which may be empty.
+_CERTIFICATE_HEADER: Final = re.compile(r"(?::((?:[A-Za-z0-9+/]+={0,2})?):)?\Z")
 
 
 def find_credential(
@@ -126,10 +127,10 @@ def parse_basic(text: str) -> tuple[str, str]:
 
 
 def _client_certificate(request: Request, proxies: TrustedProxies) -> str | None:
-    """The certificate of the client as base64 of its DER. Raises: InvalidCredential.
+    """The certificate of the client as base64 of its DER; None without one. Raises: InvalidCredential.
 
     A trusted proxy names it in a header, because the certificate of its connection is its own. A header of any other
-    client is ignored (ACC-92).
+    client is ignored (ACC-92). Proxies that write the header from a template send `::` for clients without one.
     """
     if not proxies.is_peer_trusted(request.scope):
         certificate: str | None = request.scope.get("state", {}).get(CLIENT_CERTIFICATE)
@@ -140,4 +141,4 @@ def _client_certificate(request: Request, proxies: TrustedProxies) -> str | None
     match = _CERTIFICATE_HEADER.match(values[0].strip())
     if match is None or len(values) > 1:
         raise InvalidCredential("the header Client-Cert of a proxy is not one certificate", "malformed", "certificate")
-    return match[1]
+    return match[1] or None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from annals.domain.access.roles import Caller
+from annals.domain.access.roles import Caller, can_read_everything
 from annals.domain.errors.http_errors import Forbidden
 from annals.domain.values import xid as xids
 from annals.projections.entities.visibility import Visibility
 
-#: Decides on a stream, or on the subject of an event.
+#: Decides on a stream, or on the entity of an event.
 VisibilityTest = Callable[[str], bool]
 
 
@@ -41,11 +41,20 @@ def is_public_stream(stream: str) -> bool:
     return not xids.is_outside_tree(stream)
 
 
-def visible_subjects(caller: Caller) -> VisibilityTest | None:
-    """A test for the event subjects that a caller may read; None for all. A caller with places reads those there."""
-    return None if caller.sees_everything else _test_at_places(Visibility.of_caller(caller))
+def visible_subjects(caller: Caller) -> VisibilityTest:
+    """A test for the entities whose change events a caller may read, in feeds and in what subscriptions get.
+
+    It is `can_read_everything` for callers that may read all. A caller without any role reads none.
+    """
+    if caller.sees_everything:
+        return can_read_everything
+    return _test_at_places(Visibility.of_caller(caller)) if caller.sees_something else _is_never_visible
 
 
 @lru_cache(maxsize=1024)
 def _test_at_places(visibility: Visibility) -> VisibilityTest:
     return lambda xid: visibility.sees_stream(xids.stream(xid))
+
+
+def _is_never_visible(xid: str) -> bool:
+    return False

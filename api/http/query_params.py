@@ -24,8 +24,17 @@ def query_params(request: Request, known_names: Iterable[str]) -> QueryParams:
     known_names, parameters = set(known_names), all_query_params(request)
     for name in parameters:
         if name not in known_names:
-            raise invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known_names)) or 'none'}")
+            raise _unknown_param(name, known_names)
     return parameters
+
+
+def check_without_asof(request: Request, known_names: Iterable[str]) -> None:
+    """Checks that a request of a path without a past does not ask for one, where other unknown parameters are ignored.
+
+    It would get the present, or all of the past, and take it for the moment. Raises: BadRequest.
+    """
+    if "asof" in all_query_params(request):
+        raise _unknown_param("asof", known_names)
 
 
 def all_query_params(request: Request) -> QueryParams:
@@ -77,6 +86,10 @@ def query_without(request: Request, *names: str) -> str:
     """The raw query of a request without some parameters."""
     parts = (part for part in request.query.decode("latin-1").split("&") if part)
     return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) not in names)
+
+
+def _unknown_param(name: str, known_names: Iterable[str]) -> Problem:
+    return invalid_param(name, f"it is unknown; this path takes: {', '.join(sorted(known_names)) or 'none'}")
 
 
 def invalid_param(name: str, reason: str) -> Problem:

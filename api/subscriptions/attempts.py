@@ -7,6 +7,7 @@ from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.feeds.rights import visible_subjects
 from annals.api.http.next_link import next_link
 from annals.api.http.query_params import parse_number, query_params, single_value
 from annals.api.http.request import Request
@@ -38,7 +39,7 @@ class AttemptsHandler:
             self._context.registry.readers.latest_view(), request.segments[1], request.caller
         )
         deliveries = self._context.deliveries
-        attempts = deliveries.attempts(subscription.id, before, limit + 1, request.caller.can_read)
+        attempts = deliveries.attempts(subscription.id, before, limit + 1, visible_subjects(request.caller))
         links = [next_link(request, str(attempts[limit - 1]["number"]))] if len(attempts) > limit else []
         document = {"attempts": attempts[:limit], "hours": deliveries.hours(subscription.id)}
         return json_response(request, 200, document, [(b"cache-control", b"no-store"), *links])

@@ -8,6 +8,7 @@ from typing import Final
 
 from starlette.types import Receive
 
+from annals.api.feeds.rights import visible_subjects
 from annals.api.http.next_link import next_link
 from annals.api.http.query_params import invalid_param, parse_number, query_params, single_value
 from annals.api.http.request import Request
@@ -74,7 +75,7 @@ class DeadLetterHandler:
         limit = parse_number("limit", single_value(parameters, "limit"), 1, MAX_LIMIT) or DEFAULT_LIMIT
         subscription = self._find_subscription(request)
         after_sequence = self._parse_after(single_value(parameters, "after"))
-        deliveries, can_read = self._context.deliveries, request.caller.can_read
+        deliveries, can_read = self._context.deliveries, visible_subjects(request.caller)
         dead_letters = deliveries.deadletters(subscription.id, after_sequence, limit + 1, can_read)
         links = [next_link(request, dead_letters[limit - 1]["sequence"])] if len(dead_letters) > limit else []
         return json_response(request, 200, dead_letters[:limit], [(b"cache-control", b"no-store"), *links])
@@ -92,7 +93,7 @@ class DeadLetterHandler:
     def _find(self, request: Request) -> JsonObject:
         subscription = self._find_subscription(request)
         id, sequence = subscription.id, request.segments[3]
-        dead_letter = self._context.deliveries.deadletter(id, sequence, request.caller.can_read)
+        dead_letter = self._context.deliveries.deadletter(id, sequence, visible_subjects(request.caller))
         if dead_letter is None:
             raise problems.NotFound(f"{subscription_xid(id)}/deadletters/{sequence}")
         return dead_letter

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from annals.api.auth.callers import Authenticator
 from annals.api.auth.identity import LISTING
+from annals.api.feeds.rights import VisibilityTest, visible_subjects
 from annals.api.registry.bounded_cache import BoundedCache
 from annals.domain.access.roles import CONSOLE, Caller, Role
 from annals.domain.subscriptions.subscription import Subscription
@@ -18,6 +19,8 @@ CACHE_SIZE = 4096
 
 #: Callers, of whom one has to have a right.
 _Callers = Sequence[Caller]
+#: What those callers see: of each sequence, one test has to hold.
+_Tests = Sequence[Sequence[VisibilityTest]]
 
 
 class OwnerRights:
@@ -38,22 +41,21 @@ class OwnerRights:
         self._authenticator = authenticator
         self._has_issued_tokens = has_issued_tokens
         self._clock = clock
-        self._cache = BoundedCache[str, tuple[int, float, Sequence[_Callers]]](CACHE_SIZE)
+        self._cache = BoundedCache[str, tuple[int, float, _Tests]](CACHE_SIZE)
 
     def __call__(self, subscription: Subscription, xid: str) -> bool:
-        """Whether the owner of a subscription may read an entity."""
+        """Whether the owner of a subscription may read the change events of an entity, as in the feed."""
         if not self._authenticator.names and not self._has_issued_tokens:
             return True
-        found = self._cached_callers(subscription)
-        return all(any(caller.can_read(xid) for caller in callers) for callers in found)
+        return all(any(may_see(xid) for may_see in tests) for tests in self._cached_tests(subscription))
 
-    def _cached_callers(self, subscription: Subscription) -> Sequence[_Callers]:
-        position, loaded_at, found = self._cache.get(subscription.id) or (0, 0.0, ())
+    def _cached_tests(self, subscription: Subscription) -> _Tests:
+        position, loaded_at, tests = self._cache.get(subscription.id) or (0, 0.0, ())
         now = self._clock()
         if position != subscription.position or now - loaded_at >= CACHE_SECONDS:
-            found = self._find_callers(subscription)
-            self._cache.add(subscription.id, (subscription.position, now, found))
-        return found
+            tests = [list(map(visible_subjects, callers)) for callers in self._find_callers(subscription)]
+            self._cache.add(subscription.id, (subscription.position, now, tests))
+        return tests
 
     def _find_callers(self, subscription: Subscription) -> Sequence[_Callers]:
         """All of whom have to have a right."""

@@ -13,6 +13,7 @@ from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
 from annals.api.feeds.formats import NDJSON
+from annals.api.feeds.rights import visible_subjects
 from annals.api.http.json_bodies import json_response
 from annals.api.http.limits import read_body
 from annals.api.http.methods import options_response, post_only_options
@@ -106,7 +107,7 @@ class PreviewRoutes:
             lambda: readers.quick_view().log,
             self._families,
             preview_params.attributes,
-            request.caller.can_read,
+            visible_subjects(request.caller),
             preview_params.limit,
         )
         result = None

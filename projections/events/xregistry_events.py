@@ -118,11 +118,13 @@ class XRegistryEvents:
             if xids.is_outside_tree(row.stream):
                 continue
             index = row.position - interaction.first
-            for type, subject, changed in _describe_events(_read_fields(row)):
+            fields = _read_fields(row)
+            for type, subject, changed in _describe_events(fields):
                 # The type distinguishes the two events of one stored event, and those of other families (EV-15, EV-16).
                 id = f"{correlation}.{index}.{type[3:]}"
                 listed_changes = changed if self._lists_changes else None
-                yield ChangeEvent(row.position, id, type, source, subject, time, correlation, listed_changes)
+                entity = "" if subject == fields.xid else fields.xid
+                yield ChangeEvent(row.position, id, type, source, subject, time, correlation, listed_changes, entity)
 
 
 class _StoredEventFields(NamedTuple):

@@ -19,7 +19,10 @@ from annals.domain.errors.problems import BadRequest
 HOST_PATTERN: Final = re.compile(r"[A-Za-z0-9._~\-:\[\]]+\Z")
 _PREFIX: Final = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*/?\Z")
 
-#: What one proxy reports about a request: any of `for`, `proto`, `host`, `port`, `prefix`.
+#: The parameters of `Forwarded` that count (RFC 7239, "Parameters"). Proxies pass on others that clients invent.
+_FORWARDED_PARAMETERS: Final = frozenset(("for", "proto", "host"))
+
+#: What one proxy reports about a request: any of `for`, `proto`, `host`, and in the older form `port` and `prefix`.
 ForwardedHop = dict[str, str]
 
 
@@ -70,7 +73,7 @@ class TrustedProxies:
             return None
         if self._client(hops) != self._client(others):
             return 'the headers "Forwarded" and "X-Forwarded-For" name different clients'
-        if self._root_url(scope, _without_prefixes(hops)) != self._root_url(scope, _without_prefixes(others)):
+        if self._root_url(scope, hops) != self._root_url(scope, _without_prefixes(others)):
             return (
                 'the headers "Forwarded" and "X-Forwarded-Host" or "-Proto" name different addresses of this registry; '
                 "let the proxy set both, or remove one"
@@ -136,7 +139,7 @@ def _forwarded_hops(headers: Sequence[tuple[bytes, bytes]]) -> list[ForwardedHop
 
 
 def _without_prefixes(hops: Sequence[ForwardedHop]) -> list[ForwardedHop]:
-    """Hops without the path, which only one of the two forms can name."""
+    """Hops of the older form without the path, which the other form cannot name."""
     return [{name: value for name, value in hop.items() if name != "prefix"} for hop in hops]
 
 
@@ -161,9 +164,10 @@ def _header_values(headers: Sequence[tuple[bytes, bytes]], header_name: bytes) -
 
 
 def _parse_pairs(element: str) -> ForwardedHop:
-    """The parameters of one hop. Cost: linear, because clients can send it."""
+    """The parameters of one hop that count. Cost: linear, because clients can send it."""
     pairs = [part.partition("=") for part in element.split(";")]
-    return {name.strip().lower(): _unquoted(value.strip()) for name, _, value in pairs}
+    parameters = {name.strip().lower(): _unquoted(value.strip()) for name, _, value in pairs}
+    return {name: value for name, value in parameters.items() if name in _FORWARDED_PARAMETERS}
 
 
 def _unquoted(value: str) -> str:

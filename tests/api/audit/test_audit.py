@@ -434,10 +434,16 @@ def test_formats(audited: AuditedRegistry, accept: str | None, query: str, forma
         ("/-/diff/dirs", "from"),
         ("/-/diff/dirs?from=nothing", "from=nothing"),
         ("/-/diff/dirs?from=1&to=2026-13-01T00:00:00Z", "to=2026-13-01T00:00:00Z"),
+        # what shows the log itself has no past to show
+        ("/-/history?below&asof=5", "asof"),
+        ("/-/history/dirs/d1?%61sof=junk", "asof"),
+        ("/-/interactions?asof=5", "asof"),
+        ("/-/interactions/c1?asof=5", "asof"),
+        ("/-/diff/dirs?from=1&asof=5", "asof"),
     ],
 )
 def test_a_bad_parameter_is_named(audited: AuditedRegistry, path: str, name: str) -> None:
-    # FLAG-80: a value that is malformed, unknown or beyond the head; the error is problem+json
+    # FLAG-80: a value that is malformed, unknown or beyond the head, or `asof` elsewhere; the error is problem+json
     answer = audited.send("GET", path)
     assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
     problem = json.loads(answer.content)

@@ -55,9 +55,9 @@ def done(api: Api, method: str, path: str, body: Json = None, token: str = "root
 
 
 def sees(name: str, xid: str) -> bool:
-    """Whether a caller sees the history of an entity."""
+    """Whether a caller sees the history of an entity, or the events with a subject."""
     group = "/".join(xid.lower().split("/")[:3])
-    return xid in ("/model", "/capabilities") or (
+    return xid in ("/model", "/modelsource", "/capabilities") or (
         xid.count("/") > 1 and any(fnmatchcase(group, place.lower()) for place in PLACES[name])
     )
 

@@ -41,6 +41,8 @@ ONE = {"x-forwarded-proto": "https", "x-forwarded-host": "reg.example"}
         ({"x-forwarded-proto": "https"}, "https://inner"),
         ({"forwarded": 'for=192.0.2.1;proto=https;host="reg.example:8443"'}, "https://reg.example:8443"),
         ({"forwarded": "for=[2001:db8::1]:99;host=reg.example"}, "http://reg.example"),
+        # RFC 7239 knows neither, so a proxy that passes a client's header on does not check them
+        ({"forwarded": "host=reg.example;prefix=/evil;port=1"}, "http://reg.example"),
     ],
 )
 def test_a_trusted_proxy_is_believed(headers: dict[str, str], url: str) -> None:

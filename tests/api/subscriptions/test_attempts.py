@@ -72,6 +72,7 @@ def test_refused_parameters(sqlite_url: str, sinks: Webhooks, query: str) -> Non
 
 
 KEPT: Final = [
+    "/modelsource",
     "/messagecatalog/kept",
     "/messagecatalog/kept/messagedefinitions/m",
     "/messagegroups/kept/messages/m/versions/1",
@@ -81,7 +82,7 @@ KEPT: Final = [
 
 def test_events_about_what_the_owner_may_no_longer_read(sqlite_url: str) -> None:
     # SUB-911, ACC-76: they are hidden, and that there are such deliveries is not. Events of other APIs have their paths
-    # as subjects; the rights are those at the entity.
+    # as subjects; the rights are those at the entity. Those about the model are for all with a role (ACC-73).
     create(sqlite_url, default_source())
     tokens = {"gina": {"name": "gina"}, "root": {"name": "root", "role": "admin"}}
     root, gina = bearer("root"), bearer("gina")
@@ -92,12 +93,14 @@ def test_events_about_what_the_owner_may_no_longer_read(sqlite_url: str) -> None
             for place in ("/messagegroups/kept", "/messagegroups/lost")
         ]
         config = {"families": ["messagecatalog", "xregistry"]}
-        types = ["io.xregistry.version.created", "io.cloudevents.messagecatalog.updated.v1"]
+        types = [f"io.xregistry.{name}" for name in ("version.created", "modelsource.updated")]
+        types.append("io.cloudevents.messagecatalog.updated.v1")
         wish = {"protocol": "HTTP", "sink": f"{sinks.url}/gina", "config": config, "types": types}
         path = f"/subscriptions/{create_subscription(api, wish, **gina)['id']}"
+        api.done("PUT", "/modelsource", default_source() | {"description": "d"}, **root)
         for name in ("kept", "lost"):
             api.done("PUT", f"/messagegroups/{name}/messages/m", {"envelope": "CloudEvents/1.0"}, **gina)
-        until(lambda: len(api.done("GET", f"{path}/deadletters", **gina).json()) == 8)
+        until(lambda: len(api.done("GET", f"{path}/deadletters", **gina).json()) == 9)
         api.done("DELETE", f"/-/grants/{grants[1]['id']}", **root)
         letters = api.done("GET", f"{path}/deadletters", **gina).json()
         assert [letter["event"]["subject"] for letter in letters if "event" in letter] == KEPT

@@ -23,10 +23,10 @@ from tests.api.access.conftest import access_api
 from tests.api.auth.test_jwt import KEY, jwk, token
 from tests.api.subscriptions.test_deliveries import delivering
 from tests.support.polling import until
-from tests.support.registries.in_process import create
+from tests.support.registries.in_process import Api, create
 from tests.support.serving import ROOT
 from tests.support.subscribing import BODY, TOKENS, bearer, create_subscription
-from tests.support.webhooks import webhooks
+from tests.support.webhooks import Webhooks, webhooks
 
 AUTHENTICATOR = Authenticator([FixedTokenVerifier(lambda: parse_fixed_tokens(TOKENS))])
 
@@ -58,6 +58,10 @@ def test_listed_callers(authenticator: str) -> None:
     )
     assert rights(rita, "/dirs/d1") and rights(gina, "/dirs/d1/files/f") and rights(stored("console"), "/")
     assert not rights(gina, "/dirs/d2") and not rights(nemo, "/dirs/d1") and not rights(gone, "/dirs/d1")
+    # ACC-73: the model and the capabilities are for all with a role; the registry's own events are not
+    for xid in ("/model", "/capabilities"):
+        assert rights(gina, xid) and not rights(nemo, xid) and not rights(gone, xid)
+    assert not rights(gina, "/")
 
 
 @pytest.mark.parametrize(
@@ -211,6 +215,48 @@ def test_sinks_get_what_their_owners_may_read_now(sqlite_url: str) -> None:
         until(lambda: is_delivered("hr"))
         api.done("DELETE", f"/-/grants/{id}", **bearer("root"))
         until(lambda: not is_delivered("hr"))
+
+
+def test_sinks_and_previews_have_the_events_of_the_feed(sqlite_url: str) -> None:
+    # SUB-911, ACC-73, ACC-74: for a caller with roles at some places, model and capabilities among them
+    create(sqlite_url)
+    with webhooks() as sinks, delivering(sqlite_url, tokens=TOKENS) as api:
+        _write_everywhere(api)
+        everything = _feed_subjects(api, "root")
+        visible = [each for each in everything if each != "/" and not each.startswith("/dirs/d2")]
+        assert {"/model", "/modelsource", "/capabilities", "/dirs/d1"} < set(visible)
+        for name, subjects in (("root", everything), ("gina", visible)):
+            assert _feed_subjects(api, name) == subjects
+            _check_subscription(api, sinks, name, subjects)
+            assert api.done("POST", "/-/subscriptions/preview", {}, **bearer(name)).json()["matched"] == len(subjects)
+
+
+def _check_subscription(api: Api, sinks: Webhooks, name: str, subjects: list[str]) -> None:
+    """Checks what a new subscription from the start of the log gets, and its list of attempts."""
+    wish = {"protocol": "HTTP", "sink": f"{sinks.url}/{name}", "config": {"startposition": "earliest"}}
+    headers = {"content_type": "application/json", **bearer(name)}
+    id = api.done("POST", "/subscriptions", wish, **headers).json()["id"]
+    until(lambda: sorted(sinks.subjects(f"/{name}")) == sorted(subjects))
+    until(lambda: _attempted_subjects(api, id, name) == sorted(subjects))
+
+
+def _write_everywhere(api: Api) -> None:
+    source = json.loads(api.done("GET", "/modelsource", **bearer("root")).text)
+    source["groups"]["boxes"] = {"singular": "box"}
+    api.done("PUT", "/modelsource", source, **bearer("root"))
+    api.done("PATCH", "/capabilities", {"shortself": True}, **bearer("root"))
+    api.done("PATCH", "/", {"name": "n"}, **bearer("root"))
+    for group in ("d2", "d1"):
+        api.done("PUT", f"/dirs/{group}/files/f", b"x", **bearer("root"))
+
+
+def _feed_subjects(api: Api, name: str) -> list[str]:
+    return [event["subject"] for event in api.done("GET", "/-/events", **bearer(name)).json()]
+
+
+def _attempted_subjects(api: Api, id: str, name: str) -> list[str]:
+    attempts = api.done("GET", f"/subscriptions/{id}/attempts", **bearer(name)).json()["attempts"]
+    return sorted(each.get("subject", "") for each in attempts)
 
 
 def test_protocols_without_their_clients() -> None:

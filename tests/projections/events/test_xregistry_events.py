@@ -245,7 +245,9 @@ def record(store: Store, events: list[EntityEvent]) -> None:
 
 def _message(index: int, type: str, subject: str, changed: tuple[str, ...] | None) -> ChangeEvent:
     id, position = f"c.{index}.xregistry.{type}", CAUGHT_UP.first + index
-    return ChangeEvent(position, id, f"io.xregistry.{type}", "https://registry.example", subject, NOON, "c", changed)
+    entity = "/model" if subject == "/modelsource" else ""
+    url = "https://registry.example"
+    return ChangeEvent(position, id, f"io.xregistry.{type}", url, subject, NOON, "c", changed, entity)
 
 
 def _context_headers(headers: Any) -> dict[str, Any]:
