@@ -19,6 +19,7 @@ from annals.api.cli.spark_progress import reported_tasks
 from annals.api.cli.spark_session import (
     REMEDIES,
     LogLocation,
+    error_line,
     missing_spark,
     open_session,
     required_location,
@@ -54,14 +55,13 @@ def append_lake(
     """Brings the tables up to the end of the log.
 
     stop: ends it after the table that it works on. seconds: until the next look at the log; None for one look only.
+    With further looks, it waits for a lake to which another process writes, and for a registry that does not answer.
     Raises: UsageError, InvalidInput, StoreError.
     """
     names = _names(place)
     _check_folder(place, is_new=True)
     _check_source(location)
     with _open_lake(place, location) as lake, reported_tasks(lake.spark, report):
-        from annals.spark_projections.lake.formats.contract import LakeBusy
-
         source = _source(lake, location)
         position = -1
         while True:
@@ -70,12 +70,26 @@ def append_lake(
                 if result.position != position:
                     typer.echo(f"position {result.position}, {result.events} new events")
                 position = result.position
-            except LakeBusy as error:
-                if seconds is None:
+            except Exception as error:
+                if seconds is None or not _may_pass(error):
                     raise
-                print_notice(f"{error}; trying again", logging.WARNING)
+                print_notice(f"{error_line(error)}; trying again", logging.WARNING)
             if seconds is None or stop.wait(seconds):
                 return
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether a later try may succeed, because another process writes to the lake, or the registry does not answer."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from annals.spark_projections.lake.formats.contract import LakeBusy
+    from annals.spark_projections.sources.remote_log import UnreachableRegistry
+
+    if isinstance(error, PySparkException | Py4JJavaError):
+        # An error of another process of Spark, such as a task, arrives as the text of its traceback.
+        return f"\n{UnreachableRegistry.__module__}.{UnreachableRegistry.__name__}: " in str(error)
+    return isinstance(error, LakeBusy | UnreachableRegistry)
 
 
 def _append_once(

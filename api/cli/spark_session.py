@@ -130,7 +130,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
     except (NoSegments, MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{error}.") from error
     except (PySparkException, Py4JJavaError, RemoteLogError, OSError, ValueError) as error:
-        raise InvalidInput(_error_line(error)) from error
+        raise InvalidInput(error_line(error)) from error
     finally:
         if not has_session:
             spark.stop()
@@ -244,7 +244,7 @@ def required_location(location: LogLocation) -> str:
     return str(value)
 
 
-def _error_line(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """The reason of an error.
 
     If Spark wraps an error of this project in two tracebacks, the message of the inner error.

@@ -98,11 +98,14 @@ def append(
     """Brings the log, and the tables of some names, up to the end of a source.
 
     report_step: called after each step. is_stopped: called before each table; the next run makes those that are left.
-    Raises: UnverifiedLog for events that do not continue the log of the lake; LakeError.
+    Raises: UnverifiedLog for events that do not continue the log of the lake, and for a log that ends before it;
+    LakeError.
     """
     before = lake.head()
     # First, because a source that cannot be read leaves no folder behind.
     stated_end = source.end() if source.end is not None else 0
+    if source.end is not None and stated_end < before.position:
+        _check_same_log(source, before)  # a registry refuses to return its log from behind its end
     new = source.read(before.position)
     with lake.writer_lock():
         end = _append_log(lake, new, source, before, stated_end, report_step)

@@ -33,6 +33,10 @@ class RemoteLogError(Exception):
     """The registry does not return its log, or not the requested one; the message says why."""
 
 
+class UnreachableRegistry(RemoteLogError):
+    """The registry does not answer, or not completely, also after several tries; it may do so later."""
+
+
 class RemoteLog:
     """The log of the registry at a URL. token: of a caller who may read the log, where the registry requires one."""
 
@@ -126,7 +130,7 @@ def _client() -> httpx.Client:
 
 def _wait_before_retry(failures: int, error: httpx.TransportError) -> int:
     if failures == MAX_FAILURES:
-        raise RemoteLogError(f"the registry cannot be read: {error}") from error
+        raise UnreachableRegistry(f"the registry cannot be read: {error}") from error
     time.sleep(0.1 * 2**failures)
     return failures
 

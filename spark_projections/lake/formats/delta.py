@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from annals.spark_projections.hadoop_paths import hadoop_folder
@@ -30,6 +31,8 @@ _COMMIT_SETTINGS: Final = {
     "txnVersion": "spark.databricks.delta.write.txnVersion",
     "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
 }
+#: A commit or a checkpoint in the folder of commits.
+_LOG_FILE: Final = re.compile(r"[0-9]{20}\.(json|checkpoint\..+)")
 #: Errors about a transaction that another process committed first.
 _CONFLICTS: Final = (
     *("ConcurrentTransactionException", "ConcurrentAppendException", "ConcurrentDeleteReadException"),
@@ -127,8 +130,16 @@ class DeltaLakeTable:
         return {int(text): version for version, text in sorted(history) if text}
 
     def _exists(self) -> bool:
+        """Whether the table has a commit. A process that was killed while it made the table leaves a folder without."""
         folder = hadoop_folder(self._spark, f"{self._uri}/_delta_log")
-        return bool(folder.filesystem.exists(folder.root))
+        if not folder.filesystem.exists(folder.root):
+            return False
+        # One by one up to the first commit, because there may be very many.
+        files = folder.filesystem.listStatusIterator(folder.root)
+        while files.hasNext():
+            if _LOG_FILE.fullmatch(str(files.next().getPath().getName())):
+                return True
+        return False
 
     def _delta_log(self) -> Any:
         jvm: Any = self._spark._jvm

@@ -2,7 +2,7 @@
 
 `data/` has the files, in folders by partition; a file never changes. `manifest/` has a small JSON file for each
 transaction, which appears atomically: it names the valid files, with the position and the schema. Files that it no
-longer names stay for a while, for readers that have them open.
+longer names stay until `optimize` removes them, for readers that have them open.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
 from pydantic import BaseModel, ValidationError
 from pyspark.sql import functions as f
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: Hours for which readers may still read replaced files, if nobody says otherwise.
-KEEP_HOURS: Final = 1.0
-
 _DATA: Final = "data"
 _MANIFEST: Final = "manifest"
 _SECONDS_PER_HOUR: Final = 3600
@@ -43,8 +41,8 @@ class TableManifest(BaseModel, frozen=True):
     """The valid files of a table at one position of the log.
 
     number: 1, 2, 3 … in the table. position: of the last event in it. columns: names and types, in Spark's words.
-    files: paths relative to the folder of the table. retired: files that no longer count, with the seconds since 1970
-    at which they were replaced.
+    files: paths relative to the folder of the table. retired: files that this transaction replaced, with the seconds
+    since 1970 at which it did.
     """
 
     format: Literal[1] = 1
@@ -98,14 +96,14 @@ class ParquetLakeTable:
         written = self._write(merged)
         report_step("files written")
         kept = tuple(path for path in previous.files if path not in replaced)
-        self._store(previous, position, (*kept, *written), KEEP_HOURS)
+        self._store(previous, position, (*kept, *written))
 
     def optimize(self, keep_hours: float) -> None:
         if not (previous := self._newest()).number:
             return
         written = self._write(arranged(self._table, self._read_files(previous, previous.files)))
-        self._store(previous, previous.position, written, keep_hours)
-        self._remove_strays(keep_hours)
+        self._store(previous, previous.position, written)
+        self._remove_unneeded(time.time() - keep_hours * _SECONDS_PER_HOUR)
 
     def _merged(self, previous: TableManifest, rows: DataFrame, is_in_order: bool) -> tuple[set[str], DataFrame]:
         """The files that a transaction replaces, and the rows to write: the new ones, and the others of those files."""
@@ -152,20 +150,15 @@ class ParquetLakeTable:
                 schema = type(schema)([field for field in schema if field.name != name]).add(name, kind)
         return schema
 
-    def _store(self, previous: TableManifest, position: int, files: tuple[str, ...], keep_hours: float) -> None:
-        now = time.time()
-        oldest = now - keep_hours * _SECONDS_PER_HOUR
-        retired = {path: replaced for path, replaced in previous.retired.items() if replaced > oldest}
+    def _store(self, previous: TableManifest, position: int, files: tuple[str, ...]) -> None:
         manifest = TableManifest(
             number=previous.number + 1,
             position=position,
             columns={field.name: field.dataType.simpleString() for field in self._table.schema},
             files=files,
-            retired=retired | dict.fromkeys(sorted(set(previous.files) - set(files)), now),
+            retired=dict.fromkeys(sorted(set(previous.files) - set(files)), time.time()),
         )
         self._put(manifest)
-        for path in set(previous.retired) - set(manifest.retired):
-            self._remove(path)
 
     def _put(self, manifest: TableManifest) -> None:
         """Makes a manifest the current one: its file exists completely or not at all."""
@@ -190,27 +183,32 @@ class ParquetLakeTable:
 
     def _manifest(self, name: str) -> TableManifest:
         path = f"{_MANIFEST}/{name}"
+        try:
+            return TableManifest.model_validate_json(self._content(path))
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"]
+        except Py4JJavaError as error:
+            reason = error.java_exception.getMessage()
+        raise LakeError(f"{self._uri}/{path} is not a manifest that this program reads: {reason}")
+
+    def _content(self, path: str) -> bytes:
+        """The bytes of a file. Raises: Py4JJavaError where it is missing, or differs from its checksum."""
         stream = self._filesystem.open(self._path(path))
         try:
-            return TableManifest.model_validate_json(bytes(stream.readAllBytes()))
-        except ValidationError as error:
-            raise LakeError(
-                f"{self._uri}/{path} is not a manifest that this program reads: {error.errors()[0]['msg']}"
-            ) from None
+            return bytes(stream.readAllBytes())
         finally:
             stream.close()
 
-    def _remove_strays(self, keep_hours: float) -> None:
-        """Removes what killed writers left, and the manifests before the oldest one that can be read."""
-        newest = self._newest()
-        for path in set(self._files()) - set(newest.files) - set(newest.retired):
+    def _remove_unneeded(self, oldest: float) -> None:
+        """Removes what was replaced up to a time, the manifests that name it, and what killed writers left."""
+        manifests = {name: self._manifest(name) for name in self._names(_MANIFEST)}
+        retired = (retired for manifest in manifests.values() for retired in manifest.retired.items())
+        kept = {*manifests[max(manifests)].files, *(path for path, replaced in retired if replaced > oldest)}
+        existing = set(self._files())
+        for path in existing - kept:
             self._remove(path)
-        if not keep_hours:
-            for path in newest.retired:
-                self._remove(path)
-        readable = {manifest.number for manifest in self._readable()}
-        for name in self._names(_MANIFEST):
-            if int(name.partition(".")[0]) not in readable:
+        for name, manifest in manifests.items():
+            if not (existing & kept).issuperset(manifest.files):
                 self._remove(f"{_MANIFEST}/{name}")
         for name in self._names(""):
             if name.startswith("_"):

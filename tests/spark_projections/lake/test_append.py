@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.formats.contract import LakeError, NoTables
+from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.lake.conftest import FullLake, NewLake
@@ -195,6 +197,50 @@ def test_files_of_others(new_lake: NewLake, example_log: ExampleLog, tmp_path: P
     with pytest.raises(LakeError, match=r"segments|is a table of the format|has other files"):
         append(lake, example_log.source(), ["log"])
     assert [found for found in (tmp_path / format).rglob("*") if found.is_file()] == [file]
+
+
+@pytest.mark.parametrize("left", ["_staged_commits/", ".00000000000000000000.json.1.tmp", "00000000000000000000.crc"])
+def test_a_writer_that_was_killed_while_it_made_a_table(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, left: str
+) -> None:
+    # a Delta table exists from its first commit on, and the folder of its commits before that
+    path = tmp_path / "delta" / "log" / "_delta_log" / left
+    path.parent.mkdir(parents=True)
+    path.mkdir() if left.endswith("/") else path.touch()
+    lake = new_lake("delta", tmp_path)
+    with pytest.raises(NoTables):
+        lake.existing_tables()
+    append(lake, example_log.source(), ["log"])
+    assert plain(lake.log(0, lake.head().position)) == plain(example_log.log())
+
+
+def test_only_optimizing_removes_replaced_files(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # docs/guides/lake: a reader may have the files of a past position open for --keep-hours, which no append knows
+    lake, ends, now = new_lake("parquet", tmp_path), example_log.ends()[-3:], time.time()
+    for hours, end in zip((0, 200, 400), ends, strict=True):
+        monkeypatch.setattr(time, "time", lambda hours=hours: now + hours * 3600)
+        append(lake, example_log.source(end), ["entities"])
+    assert lake.table("entities").positions() == ends
+    for end in ends:
+        assert plain(lake.table("entities").read(end)) == example_log.table("entities", end)
+    # the manifest of each transaction names what that one replaced, because all of it would make manifests ever longer
+    manifests = sorted((tmp_path / "parquet" / "entities" / "manifest").glob("*.json"))
+    retired = [path for manifest in manifests for path in json.loads(manifest.read_text())["retired"]]
+    assert len(retired) == len(set(retired)) > 0
+    optimize(lake, 100, ["entities"])
+    assert lake.table("entities").positions() == [ends[1], ends[2], ends[2]]
+    assert len([*manifests[0].parent.glob("*.json")]) == 3
+
+
+def test_a_damaged_manifest_is_named(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
+    lake = new_lake("parquet", tmp_path)
+    append(lake, example_log.source(), ["log"])
+    (manifest,) = (tmp_path / "parquet" / "log" / "manifest").glob("*.json")
+    manifest.write_bytes(manifest.read_bytes().replace(b"1", b"2", 1))  # its checksum is in a file next to it
+    with pytest.raises(LakeError, match=f"{manifest} is not a manifest that this program reads: Checksum error"):
+        lake.head()
 
 
 @pytest.mark.parametrize(("format", "name"), [("parquet", "lake[1]"), ("parquet", "{a,b}"), ("delta", "x`y")])

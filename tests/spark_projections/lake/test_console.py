@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,7 +19,10 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import SparkSession
 
-from annals.api.cli.outcome import ExitCode
+from annals.api.cli import spark_lake
+from annals.api.cli.outcome import ExitCode, InvalidInput
+from annals.api.cli.spark_lake import LakePlace, append_lake
+from annals.api.cli.spark_session import LogLocation
 from annals.projections.segments.folder import open_folder
 from annals.projections.segments.manifest import SegmentRange
 from annals.projections.segments.write import append_segments
@@ -37,7 +41,7 @@ from tests.support.console import Annals, annals, folder, logs
 from tests.support.faulty_proxy import Answer, faulty_proxy
 from tests.support.polling import until
 from tests.support.receivers import Receiver, serve_receiver
-from tests.support.serving import environment
+from tests.support.serving import environment, serving
 from tests.support.spark_archive import options as java_options
 
 __all__ = ["annals", "folder", "logs"]
@@ -140,6 +144,63 @@ def test_what_is_missing_or_wrong_is_named(
     done = annals("lake", *arguments, "--to", "lake", "--format", "parquet")
     assert (done.code, done.out) == (code, "") and says in done.err, done
     assert not Path("lake").exists()
+
+
+def test_a_lake_that_is_ahead_of_a_restored_registry(
+    spark: SparkSession, annals: Annals, growing: ServedLog, tmp_path: Path
+) -> None:
+    # docs/guides/backup: nothing is added
+    backup, where = tmp_path / "backup.db", ("--to", "lake", "--format", "parquet", "--table", "log")
+    with sqlite3.connect(growing.database.removeprefix("sqlite:///")) as store, sqlite3.connect(backup) as copy:
+        store.backup(copy)
+    write_changes(growing, "later")
+    end = growing.rows()[-1].position
+    assert annals("lake", "append", "--from", growing.url, *where).code == 0
+    (home := tmp_path / "restored").mkdir()
+    with serving(f"sqlite:///{backup}", home) as restored:
+        done = annals("lake", "append", "--from", restored.url, *where)
+    assert (done.code, done.out) == (ExitCode.STORE, "")
+    assert f"no interaction ends at position {end}, up to which the lake has its log. Nothing was added" in done.err
+
+
+#: What a registry does not answer: the path of requests, and how many it answers before.
+_OUTAGES: Final = {
+    "the end of the log": ("/-/log/head", 0),
+    "the plan of Spark": ("/-/log/head", 1),
+    "a task of Spark": ("/-/log?", 0),
+    "a task for documents": ("/-/documents/", 0),
+}
+
+
+def test_following_waits_for_the_registry(
+    spark: SparkSession, registry: ServedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # each outage lasts until it is noticed; what another try cannot cure ends the verb
+    stop, outages, passed = Event(), [*_OUTAGES.values()], list[str]()
+
+    def fault(_: str, path: str) -> Answer | None:
+        if outages and path.startswith(outages[0][0]):
+            passed.append(path)
+            return Answer(503) if len(passed) > outages[0][1] else None
+        if path == "/-/links":  # the last request of an append
+            stop.set()
+        return None
+
+    def notice(text: str, _: int) -> None:
+        assert text.startswith("the registry cannot be read: ") and text.endswith("answers 503; trying again"), text
+        outages.pop(0)
+        passed.clear()
+
+    monkeypatch.setattr(spark_lake, "print_notice", notice)
+    place = LakePlace("parquet", str(tmp_path / "lake"), ("log", "documents"))
+    with faulty_proxy(registry.url, fault) as proxy:
+        location = LogLocation("annals", registry=proxy.url)
+        append_lake(place, location, lambda done, total: None, stop, seconds=0.01)
+        assert not outages and stop.is_set()
+        assert Lake(spark, "parquet", place.uri).head().position == registry.rows()[-1].position
+        proxy.fault = lambda *_: Answer(401)
+        with pytest.raises(InvalidInput, match="answers 401"):
+            append_lake(place, location, lambda done, total: None, Event(), seconds=0.01)
 
 
 @pytest.fixture
@@ -278,9 +339,12 @@ def test_two_processes_at_once(
 
 
 @pytest.mark.long
-def test_it_follows_until_it_is_stopped(spark: SparkSession, growing: ServedLog, tmp_path: Path) -> None:
+def test_it_follows_until_it_is_stopped(
+    spark: SparkSession, growing: ServedLog, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     lake = Lake(spark, "parquet", str(tmp_path / "lake"))
     process = start(tmp_path, "parquet", "--from", growing.url, "--follow", "--seconds", "0.1")
+    request.addfinalizer(process.kill)  # it would wait for the registry of a test that has failed
     until(lambda: lake.table("schema_fields").position() > 0, 300)
     with _only_writer(lake):
         write_changes(growing, "late")
