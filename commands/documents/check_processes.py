@@ -17,13 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from annals.commands.documents import check_server
 from annals.commands.documents.check_server import CheckRequest
-from annals.domain.decisions.checks.document_checks import (
-    CRASHED,
-    OUT_OF_MEMORY,
-    TIMED_OUT,
-    CheckResult,
-    comparison_count,
-)
+from annals.domain.decisions.checks.document_checks import CRASHED, OUT_OF_MEMORY, TIMED_OUT, CheckResult
 from annals.domain.errors.problems import ServerBusy
 from annals.domain.formats import Incompatibility
 
@@ -163,9 +157,8 @@ class _CheckProcess:
     def check(self, request: CheckRequest, load_document: LoadDocument) -> CheckResponse:
         """The results that the process returned. Raises: what `load_document` raises."""
         results: list[CheckResult] = []
-        # The process has a timer for each comparison; this timer covers a process that does not reach its own.
-        comparisons = sum(map(comparison_count, request.document_checks))
-        kill_timer = Timer(STARTUP_SECONDS + request.seconds * comparisons, self.kill)
+        # The process has a timer for each check; this timer covers a process that does not reach its own.
+        kill_timer = Timer(STARTUP_SECONDS + request.seconds * len(request.document_checks), self.kill)
         kill_timer.daemon = True
         kill_timer.start()
         try:

@@ -14,7 +14,7 @@ import pickle
 import signal
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -25,7 +25,6 @@ from annals.domain.decisions.checks.document_checks import (
     CheckResult,
     DocumentCheck,
     FormatCheck,
-    OnComparison,
     documents_of,
     parse_document,
     run_check,
@@ -53,7 +52,7 @@ _OUTSIDE_ACCESS_EVENTS: Final = (
 
 
 class CheckRequest(NamedTuple):
-    """Some checks. seconds: the limit for each comparison. careful: send each result immediately."""
+    """Some checks. seconds: the limit for each. careful: send each result immediately."""
 
     document_checks: Sequence[DocumentCheck]
     seconds: float
@@ -66,6 +65,7 @@ class ParsedDocumentCache:
     def __init__(self) -> None:
         self._bytes = 0
         self._documents: OrderedDict[FormatCheck, tuple[int, Any]] = OrderedDict()
+        self._kept: frozenset[FormatCheck] = frozenset()
 
     def __contains__(self, document: FormatCheck) -> bool:
         return document in self._documents
@@ -83,6 +83,12 @@ class ParsedDocumentCache:
             raise entry[1]
         return entry[1]
 
+    def keep(self, documents: Iterable[FormatCheck]) -> None:
+        """Keeps those of these documents that are here until the next call, because nobody sends them again."""
+        self._kept = frozenset(document for document in documents if document in self._documents)
+        for document in self._kept:
+            self._documents.move_to_end(document)
+
     def clear(self) -> None:
         """Empties the cache."""
         self._documents.clear()
@@ -96,8 +102,11 @@ class ParsedDocumentCache:
             entry = len(content), violation.with_traceback(None)  # its frames would keep half-built objects alive
         self._documents[document] = entry
         self._bytes += len(content)
-        while self._bytes > CACHED_BYTES and len(self._documents) > 1:
-            self._bytes -= self._documents.popitem(last=False)[1][0]
+        while self._bytes > CACHED_BYTES:
+            oldest = next(iter(self._documents))
+            if oldest == document or oldest in self._kept:
+                break
+            self._bytes -= self._documents.pop(oldest)[0]
         return entry
 
 
@@ -114,6 +123,7 @@ class CheckServer:
         checked_documents = dict.fromkeys(
             document for document_check in document_checks for document in documents_of(document_check)
         )
+        self._cache.keep(checked_documents)
         return list(
             {
                 document.sha256: None
@@ -134,16 +144,14 @@ class CheckServer:
                     format_module.load()
         self._base_memory += _memory_used() - memory_before
 
-    def result_of(
-        self, document_check: DocumentCheck, documents: Mapping[str, bytes], on_comparison: OnComparison
-    ) -> CheckResult:
+    def result_of(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
         """The result for a check; after a lack of memory, the server empties its cache and tries once more."""
         was_empty = not len(self._cache)
-        result = self._run(document_check, documents, on_comparison)
+        result = self._run(document_check, documents)
         if result == (OUT_OF_MEMORY,):
             self._cache.clear()
             if not was_empty and all(document.sha256 in documents for document in documents_of(document_check)):
-                result = self._run(document_check, documents, on_comparison)
+                result = self._run(document_check, documents)
         return result
 
     def needs_parsing(self, document_check: DocumentCheck) -> bool:
@@ -157,10 +165,8 @@ class CheckServer:
             self._cache.clear()
         return _memory_used() > limit
 
-    def _run(
-        self, document_check: DocumentCheck, documents: Mapping[str, bytes], on_comparison: OnComparison
-    ) -> CheckResult:
-        return run_check(document_check, lambda document: self._cache.get(document, documents), on_comparison)
+    def _run(self, document_check: DocumentCheck, documents: Mapping[str, bytes]) -> CheckResult:
+        return run_check(document_check, lambda document: self._cache.get(document, documents))
 
 
 def main(memory_limit: int) -> None:
@@ -225,7 +231,7 @@ def _result_lines(
             responses.flush()
             unsent = 0
         _set_timeout(request.seconds)
-        result = server.result_of(document_check, documents, lambda: _set_timeout(request.seconds))
+        result = server.result_of(document_check, documents)
         _set_timeout(0)
         yield encode_result(result)
         unsent += 1

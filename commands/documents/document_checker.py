@@ -31,6 +31,7 @@ from annals.domain.decisions.checks.document_checks import (
     CompatibilityCheck,
     DocumentCheck,
     FormatCheck,
+    ancestors_result,
     comparison_count,
     documents_of,
     parse_document,
@@ -38,12 +39,15 @@ from annals.domain.decisions.checks.document_checks import (
 )
 from annals.domain.decisions.phases import PhaseCounter, ReportPhase
 from annals.domain.search.fields_check import FieldsCheck
+from annals.domain.values.batched import batched
 
 __all__ = ["CheckLimits", "DocumentChecker", "LoadDocument"]
 
-#: The number of comparisons and checks, and of document bytes, with which a batch for a process is full.
+#: The maximum number of checks, and of document bytes, in one batch for a process.
 BATCH_CHECKS: Final = 128
 BATCH_BYTES: Final = 512 << 10
+#: The number of AncestorsChecks whose comparisons, some thousands, are in memory at the same time.
+LINEAGE_CHECKS: Final = 64
 #: The calling thread checks documents of cheap formats (see `FormatModule.is_cheap`) up to this size in bytes, if a
 #: request has at most this number of checks without a result.
 SMALL_BYTES: Final = 8 << 10
@@ -132,7 +136,7 @@ class DocumentChecker:
         uncached = [check for check in checks if check not in results]
         new_results = (
             self._check_few(uncached, load_document, report_phase)
-            if len(uncached) <= FEW_CHECKS
+            if len(uncached) <= FEW_CHECKS and not any(isinstance(check, AncestorsCheck) for check in uncached)
             else self._check_many(uncached, results, load_document, report_phase)
         )
         self._cache_results(new_results)
@@ -149,7 +153,7 @@ class DocumentChecker:
         """The results of a few checks: cheap ones run here, the others as one batch in a process."""
         small_documents = self._load_small_documents(document_checks, load_document)
         results = self.quick_results(document_checks, small_documents)
-        documents, comparisons = _split_checks(check for check in document_checks if check not in results)
+        documents, comparisons, _ = _split_checks(check for check in document_checks if check not in results)
         remaining = [*documents, *comparisons]
         budget, counter = self._start_request(remaining, report_phase)
         load_other_document = _read_or_load(small_documents, load_document)
@@ -163,16 +167,40 @@ class DocumentChecker:
         report_phase: ReportPhase | None,
     ) -> dict[DocumentCheck, CheckResult]:
         """The results of many checks, which run in processes. cached_results: of other checks of the request."""
-        documents, comparisons = _split_checks(document_checks)
+        documents, comparisons, lineages = _split_checks(document_checks)
         budget, counter = self._start_request(document_checks, report_phase)
         results = dict(self._run_checks(documents, load_document, budget, counter))
         document_results = {**cached_results, **results}
-        # A document that is invalid in its format is not compared with others.
+        results |= self._compare(comparisons, document_results, load_document, budget, counter)
+        for checks in batched(lineages, LINEAGE_CHECKS):
+            pairs = dict.fromkeys(pair for check in checks for pair in check.comparisons())
+            pair_results = self._compare(pairs, document_results, load_document, budget, counter)
+            results |= {check: _lineage_result(check, pair_results, document_results) for check in checks}
+        return results
+
+    def _compare(
+        self,
+        comparisons: Iterable[CompatibilityCheck],
+        document_results: CheckResults,
+        load_document: LoadDocument,
+        budget: _TimeBudget,
+        counter: PhaseCounter,
+    ) -> dict[DocumentCheck, CheckResult]:
+        """The results of comparisons, as far as the time budget allows.
+
+        A document that is invalid in its format is not compared with others.
+        """
+        results = self.cached_results(comparisons)
         results |= {
-            check: failure for check in comparisons if (failure := _failure_of_documents(check, document_results))
+            check: failure
+            for check in comparisons
+            if (failure := document_results.get(check.reader) or document_results.get(check.writer))
         }
+        counter.add(len(results))
         remaining = [check for check in comparisons if check not in results]
-        return results | dict(self._run_checks(remaining, load_document, budget, counter))
+        new_results = dict(self._run_checks(remaining, load_document, budget, counter))
+        self._cache_results(new_results)
+        return results | new_results
 
     def _start_request(
         self, checks: Sequence[DocumentCheck], report_phase: ReportPhase | None
@@ -200,17 +228,14 @@ class DocumentChecker:
             batch, future = running.popleft()
             response = future.result()
             yield from zip(batch.document_checks, response.results, strict=False)
-            finished, remaining = (
-                batch.document_checks[: len(response.results)],
-                batch.document_checks[len(response.results) :],
-            )
-            counter.add(sum(map(comparison_count, finished)))
+            counter.add(len(response.results))
+            remaining = batch.document_checks[len(response.results) :]
             if response.failure and (batch.careful or len(remaining) == 1):
                 result = (response.failure,)
                 budget.losses += 1
                 yield remaining[0], result
-                yield from ((check, result) for check in remaining[1:] if remaining[0] in documents_of(check))
-                remaining = [check for check in remaining[1:] if remaining[0] not in documents_of(check)]
+                yield from ((check, result) for check in remaining[1:] if remaining[0] in check)
+                remaining = [check for check in remaining[1:] if remaining[0] not in check]
             if remaining and budget.is_left:
                 retry = batch._replace(document_checks=remaining, careful=True)
                 running.appendleft((retry, self._submit_batch(retry)))
@@ -221,18 +246,16 @@ class DocumentChecker:
             yield _CheckBatch(document_checks, load_document, careful=True)
             return
         batch: list[DocumentCheck] = []
-        count = 0
         sizes: dict[str, int] = {}
         loaded: dict[str, bytes] = {}
         for document_check in document_checks:
             batch.append(document_check)
-            count += comparison_count(document_check)
             for name in _document_hashes(document_check):
                 if name not in sizes:
                     sizes[name] = self._size(name, load_document, loaded)
-            if count >= BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
+            if len(batch) == BATCH_CHECKS or sum(sizes.values()) >= BATCH_BYTES:
                 yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
-                batch, count, sizes, loaded = [], 0, {}, {}
+                batch, sizes, loaded = [], {}, {}
         if batch:
             yield _CheckBatch(batch, _read_or_load(loaded, load_document), careful=False)
 
@@ -305,29 +328,35 @@ class _TimeBudget:
 
 def _split_checks(
     document_checks: Iterable[DocumentCheck],
-) -> tuple[list[DocumentCheck], list[CompatibilityCheck | AncestorsCheck]]:
-    """The checks of documents by themselves, and the comparisons with others."""
+) -> tuple[list[DocumentCheck], list[CompatibilityCheck], list[AncestorsCheck]]:
+    """The checks of documents by themselves, the comparisons of two, and those of one with many."""
     documents: list[DocumentCheck] = []
-    comparisons: list[CompatibilityCheck | AncestorsCheck] = []
+    comparisons: list[CompatibilityCheck] = []
+    lineages: list[AncestorsCheck] = []
     for check in document_checks:
-        if isinstance(check, CompatibilityCheck | AncestorsCheck):
+        if isinstance(check, CompatibilityCheck):
             comparisons.append(check)
+        elif isinstance(check, AncestorsCheck):
+            lineages.append(check)
         else:
             documents.append(check)
-    return documents, comparisons
+    return documents, comparisons, lineages
 
 
-def _failure_of_documents(check: CompatibilityCheck | AncestorsCheck, results: CheckResults) -> CheckResult | None:
-    """Why a document of a comparison cannot be compared, by other results; None if they do not say so."""
-    if isinstance(check, CompatibilityCheck):
-        return results.get(check.reader) or results.get(check.writer)
-    failures = (results.get(ancestor) for ancestor in check.ancestors)
-    return results.get(check.document) or next((failure for failure in failures if failure in _FAILED_RESULTS), None)
+def _lineage_result(check: AncestorsCheck, pair_results: CheckResults, document_results: CheckResults) -> CheckResult:
+    """The result of a check from those of its comparisons; one without a result exceeds the time of the request."""
+
+    def result_of(one: DocumentCheck) -> CheckResult:
+        if isinstance(one, FormatCheck):
+            return document_results.get(one, ())
+        return pair_results.get(one, (TIMED_OUT,))
+
+    return ancestors_result(check, result_of)
 
 
 def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> bool:
     """Whether a check costs little, whatever its documents contain."""
-    if comparison_count(document_check) > 1:
+    if isinstance(document_check, AncestorsCheck):
         return False
     contents = [documents.get(document.sha256 or "") for document in documents_of(document_check)]
     return _is_cheap(document_check) and all(
@@ -336,7 +365,7 @@ def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> 
 
 
 def _is_large(document_check: DocumentCheck) -> bool:
-    """Whether a result may take as much memory as the documents, while hardly anybody asks for it again."""
+    """Whether a check and its result may take as much memory as documents, while hardly anybody asks for it again."""
     return isinstance(document_check, ChangesCheck | FieldsCheck | AncestorsCheck)
 
 

@@ -27,6 +27,7 @@ from annals.commands.store.compression.log_compression import update_states
 from annals.commands.store.compression.state_compression import compress_state
 from annals.commands.store.database import sql, tables
 from annals.commands.store.log import Store
+from annals.domain.errors.http_errors import ArchiveUnavailable
 from annals.domain.values import xid as xids
 
 #: Called with the position reached and the last position.
@@ -95,21 +96,29 @@ def archive_states(
 
     Begins at the first position, because an event that was the last one of its stream before may be an old one by now.
     No state leaves before the file that has it was read. unread_until: the caller has read the files of later segments.
-    Raises: ArchiveUnavailable; ArchiveChanged when the archive does not reach the position.
+    Raises: ArchiveUnavailable for the first file that cannot be read, after the states that the others have;
+    ArchiveChanged when the archive does not reach the position.
     """
     with store.engine.begin() as connection:
         segments = archived_segments(query_of(connection))
-    count = 0
+    count, failures = 0, list[ArchiveUnavailable]()
     for segment in segments:
         last = min(segment.last, until)
-        if _has_archivable(store, segment.first - 1, last):
+        if not _has_archivable(store, segment.first - 1, last):
+            continue
+        try:
             if segment.first <= unread_until:
                 archive_files(segment).check(segment)
-            for after in range(segment.first - 1, last, BATCH):
-                count += _archive_batch(store, after, min(after + BATCH, last), until)
-                progress(min(after + BATCH, last), until)
+        except ArchiveUnavailable as failure:
+            failures.append(failure)
+            continue
+        for after in range(segment.first - 1, last, BATCH):
+            count += _archive_batch(store, after, min(after + BATCH, last), until)
+            progress(min(after + BATCH, last), until)
     with store.engine.begin() as connection:
         _check_reach(connection, until)
+    if failures:
+        raise failures[0]
     progress(until, until)
     return count
 

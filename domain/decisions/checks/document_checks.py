@@ -7,7 +7,7 @@ needs; the holder of the write lock never runs them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from annals.domain import formats
@@ -37,19 +37,28 @@ class CompatibilityCheck(NamedTuple):
 class AncestorsCheck(NamedTuple):
     """Is a document compatible with some of its ancestors? `find_incompatible` reads the result.
 
-    It stands for many comparisons, so that a change of a long lineage needs few checks. newer: the sides that the
-    document takes, one after the other.
+    It stands for many comparisons, so that a decision about a long lineage asks for few checks. newer: the sides that
+    the document takes, one after the other.
     """
 
     document: FormatCheck
     ancestors: tuple[FormatCheck, ...]
     newer: tuple[NewerSide, ...]
 
+    def comparisons(self) -> Iterator[CompatibilityCheck]:
+        """All its comparisons, ancestor by ancestor."""
+        for ancestor in self.ancestors:
+            for newer in self.newer:
+                yield compare_with_ancestor(self.document, ancestor, newer)
+
 
 class IncompatibleAncestor(NamedTuple):
-    """What an AncestorsCheck has found. ancestor_index: of the first ancestor that is not compatible."""
+    """What an AncestorsCheck has found. ancestor_index: of the first ancestor that is not compatible.
 
-    ancestor_index: int
+    It is None if the check was not made, which says nothing about any ancestor.
+    """
+
+    ancestor_index: int | None
     newer: NewerSide
     incompatibilities: CheckResult
 
@@ -67,8 +76,6 @@ CheckResult = tuple[Incompatibility, ...]
 CheckResults = Mapping[DocumentCheck, CheckResult]
 #: Returns the parsed document in the form that its format compares. Raises: InvalidDocument.
 ParseDocument = Callable[[FormatCheck], Any]
-#: Called before each comparison of a check that makes several.
-OnComparison = Callable[[], None]
 
 #: The format of documents that a check takes as they are: it parses them itself, with others.
 RAW_FORMAT: Final = "raw"
@@ -97,9 +104,7 @@ class ChecksRequired(Exception):
         self.documents = documents
 
 
-def run_check(
-    document_check: DocumentCheck, parse: ParseDocument, on_comparison: OnComparison = lambda: None
-) -> CheckResult:
+def run_check(document_check: DocumentCheck, parse: ParseDocument) -> CheckResult:
     """The result of a check; an error inside a format is a result too. Cost: that of the format."""
     try:
         if isinstance(document_check, FormatCheck):
@@ -114,7 +119,7 @@ def run_check(
         if isinstance(document_check, ChangesCheck):
             return _find_changes(document_check, parse)
         if isinstance(document_check, AncestorsCheck):
-            return _check_ancestors(document_check, parse, on_comparison)
+            return ancestors_result(document_check, lambda one: run_check(one, parse))
         return _check_compatibility(document_check, parse)
     except InvalidDocument as violation:
         return (Incompatibility(FORMAT_RULE, violation.text, violation.location),)
@@ -148,17 +153,30 @@ def comparison_count(document_check: DocumentCheck) -> int:
     return 1
 
 
-def find_incompatible(check: AncestorsCheck, result: CheckResult) -> IncompatibleAncestor | None:
-    """The ancestor that is not compatible; None if all are.
+def ancestors_result(check: AncestorsCheck, result_of: Callable[[DocumentCheck], CheckResult]) -> CheckResult:
+    """The result of a check from those of its comparisons and of its ancestors.
 
-    A check that failed as a whole counts against the first ancestor.
+    An ancestor that is invalid in its format counts if no other does, because it has an error of its own.
     """
+    of_invalid_ancestor: CheckResult = ()
+    for number, comparison in enumerate(check.comparisons()):
+        if incompatibilities := result_of(comparison):
+            index, side = divmod(number, len(check.newer))
+            result = (Incompatibility(_ANCESTOR_RULE, f"{index} {side}"), *incompatibilities)
+            if not result_of(check.ancestors[index]):
+                return result
+            of_invalid_ancestor = of_invalid_ancestor or result
+    return of_invalid_ancestor
+
+
+def find_incompatible(check: AncestorsCheck, result: CheckResult) -> IncompatibleAncestor | None:
+    """The first ancestor that is not compatible; None if all are."""
     if not result:
         return None
     if result[0].rule != _ANCESTOR_RULE:
-        return IncompatibleAncestor(0, check.newer[0], result)
-    index, side = result[0].text.split()
-    return IncompatibleAncestor(int(index), "reader" if side == "reader" else "writer", result[1:])
+        return IncompatibleAncestor(None, check.newer[0], result)
+    index, side = map(int, result[0].text.split())
+    return IncompatibleAncestor(index, check.newer[side], result[1:])
 
 
 def read_changes(result: CheckResult) -> dict[str, Any] | None:
@@ -190,21 +208,6 @@ def _check_compatibility(document_check: CompatibilityCheck, parse: ParseDocumen
     except InvalidDocument as violation:  # such as one that an earlier release took
         return (Incompatibility(FORMAT_RULE, violation.text, writer=violation.location),)
     return tuple(format_module.load().incompatibilities(reader, writer, document_check.newer))
-
-
-def _check_ancestors(check: AncestorsCheck, parse: ParseDocument, on_comparison: OnComparison) -> CheckResult:
-    """The first ancestor that is not compatible. One that is not valid in its format counts if no other does."""
-    invalid_ancestor: CheckResult = ()
-    for index, ancestor in enumerate(check.ancestors):
-        for newer in check.newer:
-            on_comparison()
-            incompatibilities = run_check(compare_with_ancestor(check.document, ancestor, newer), parse)
-            if incompatibilities:
-                found = (Incompatibility(_ANCESTOR_RULE, f"{index} {newer}"), *incompatibilities)
-                if not run_check(ancestor, parse):
-                    return found
-                invalid_ancestor = invalid_ancestor or found
-    return invalid_ancestor
 
 
 def compare_with_ancestor(document: FormatCheck, ancestor: FormatCheck, newer: NewerSide) -> CompatibilityCheck:

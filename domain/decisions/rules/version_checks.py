@@ -155,14 +155,14 @@ def _violation_entries(version_check: VersionCheck, results: CheckResults) -> It
         return  # a document that is not valid in its format is reported as such
     for check, ancestors in version_check.comparisons():
         found = _find_incompatible(check, results[check])
-        if found is None or results.get(ancestors[found.ancestor_index].document):
+        if found is None:
+            continue
+        ancestor = ancestors[found.ancestor_index or 0]
+        if found.ancestor_index is not None and results.get(ancestor.document):
             continue
         for incompatibility in found.incompatibilities:
             yield document_errors.incompatibility_entry(
-                incompatibility,
-                version_check.version.id,
-                ancestors[found.ancestor_index].id,
-                backward=found.newer == "reader",
+                incompatibility, version_check.version.id, ancestor.id, backward=found.newer == "reader"
             )
 
 

@@ -179,7 +179,7 @@ def _switch_pages_off(api: Api) -> None:
     [
         _add_types_and_attributes,
         _remove_the_type,
-        lambda api: api.done("PATCH", "/capabilities", {"pagination": False}),
+        _switch_pages_off,
     ],
     ids=["new types and attributes", "no such type", "no pagination"],
 )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from annals.commands.command_bus import CommandBus
-from annals.commands.documents import document_checker
+from annals.commands.documents import check_server, document_checker
+from annals.commands.documents.check_server import CheckServer
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
@@ -168,6 +169,20 @@ def test_a_long_line_asks_for_few_checks(
     assert {(each["version"]["versionid"], each["ancestor"]["versionid"]) for each in found} == {
         ("v20", id) for id in nearest
     }
+
+
+def test_documents_of_a_request_stay_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the server has not asked for a document that it has, so it keeps it while it parses others
+    monkeypatch.setattr(check_server, "CACHED_BYTES", 500)
+    contents = {
+        digest(content) or "": content
+        for content in (json.dumps(record("a" * 90, str_)).encode() for str_ in "bcdefgh")
+    }
+    server, (first, *others) = CheckServer(1 << 30), [FormatCheck("avro/1.11", sha256) for sha256 in contents]
+    for request in ([first], [*others, first], [first, *others], others):
+        missing = server.missing_documents(request)
+        sent = {sha256: contents[sha256] for sha256 in missing}
+        assert [server.result_of(check, sent) for check in request] == [()] * len(request)
 
 
 def test_the_time_limit_is_for_each_comparison() -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from annals.domain.decisions.checks.document_checks import (
     TIMED_OUT,
     AncestorsCheck,
+    CheckResult,
     CompatibilityCheck,
+    DocumentCheck,
     FormatCheck,
     IncompatibleAncestor,
     compare_with_ancestor,
@@ -17,11 +23,18 @@ from annals.domain.decisions.checks.document_checks import (
     parse_document,
     run_check,
 )
+from annals.domain.decisions.rules.version_checks import (
+    COMPARED_TOGETHER,
+    ComparedVersion,
+    VersionCheck,
+    compatibility_checks,
+)
 from annals.domain.formats.contract import NewerSide
 
 _FORMAT = "jsonschema/draft-07"
 _CONTENTS = (b'{"type": "string"}', b'{\n"type": "text"}', b'{"type": "integer"}', b"{}")
 _DOCUMENTS = {sha256(content).hexdigest(): content for content in _CONTENTS}
+_SIDES: Final[tuple[tuple[NewerSide, ...], ...]] = (("reader",), ("writer",), ("reader", "writer"))
 _VALID, _INVALID, _OTHER, _WIDER = (FormatCheck(_FORMAT, digest) for digest in _DOCUMENTS)
 
 
@@ -64,6 +77,48 @@ def test_the_first_incompatible_ancestor_is_found(
         assert found == IncompatibleAncestor(index, side, reasons)
 
 
-def test_a_failed_check_counts_against_the_first_ancestor() -> None:
-    check = AncestorsCheck(_VALID, (_WIDER, _OTHER), ("reader", "writer"))
-    assert find_incompatible(check, (TIMED_OUT,)) == IncompatibleAncestor(0, "reader", (TIMED_OUT,))
+@pytest.mark.parametrize("invalid", [None, *range(COMPARED_TOGETHER + 1)])
+def test_a_check_that_was_not_made_does_not_pass(invalid: int | None) -> None:
+    # SC-30: it says nothing about an ancestor, so it counts whichever of them is invalid in its format
+    compared = [ComparedVersion(str(n), FormatCheck(_FORMAT, str(n))) for n in range(COMPARED_TOGETHER + 1)]
+    version: Any = SimpleNamespace(id="new")
+    version_check = VersionCheck(version, version, _VALID, None, "full_transitive", None, compared)
+    results: dict[DocumentCheck, CheckResult] = {check: (TIMED_OUT,) for check, _ in version_check.comparisons()}
+    results[_VALID] = ()
+    if invalid is not None:
+        results[compared[invalid].document] = (TIMED_OUT,)
+    texts = version_check.violation_texts(results)
+    assert "takes longer than the limit" in texts["compatibilityvalidatedreason"]
+
+
+@given(st.lists(st.sampled_from((_VALID, _INVALID, _OTHER, _WIDER)), max_size=8), st.sampled_from(_SIDES))
+def test_ancestors_compared_together_give_the_verdict_of_each(
+    ancestors: list[FormatCheck], newer: tuple[NewerSide, ...]
+) -> None:
+    # ENT-112, SC-32
+    check = AncestorsCheck(_VALID, tuple(ancestors), newer)
+    incompatible = [
+        (index, side)
+        for index, ancestor in enumerate(ancestors)
+        for side in newer
+        if run_check(compare_with_ancestor(_VALID, ancestor, side), _parse)
+    ]
+    valid = [each for each in incompatible if ancestors[each[0]] != _INVALID]
+    found = find_incompatible(check, run_check(check, _parse))
+    assert (found and found[:2]) == next(iter(valid or incompatible), None)
+
+
+@given(st.integers(0, 300), st.sampled_from(("backward", "forward", "full")))
+def test_each_ancestor_is_compared_once(count: int, rule: str) -> None:
+    # ENT-112: in the same order, however many are compared together
+    compared = [ComparedVersion(str(number), FormatCheck(_FORMAT, str(number))) for number in range(count)]
+    resource: Any = None
+    version_check = VersionCheck(resource, resource, _VALID, None, f"{rule}_transitive", None, compared)
+    pairs = [
+        (ancestor.id, pair)
+        for check, ancestors in version_check.comparisons()
+        for ancestor in ancestors
+        for pair in (check.comparisons() if isinstance(check, AncestorsCheck) else [check])
+        if ancestor.document in (pair.reader, pair.writer)
+    ]
+    assert pairs == [(one.id, pair) for one in compared for pair in compatibility_checks(rule, _VALID, one.document)]

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -29,7 +28,6 @@ from annals.domain.decisions.commands import (
     WriteMethod,
     WriteTree,
 )
-from annals.domain.decisions.rules import version_checks
 from annals.domain.errors.problems import Problem
 from annals.domain.registry.entities import Entity
 from tests.support.examples import examples
@@ -167,10 +165,6 @@ def _histories(*steps: SearchStrategy[Any]) -> SearchStrategy[list[Any]]:
 @given(_TYPES, _histories(*_STEPS))
 def test_stored_verdicts_equal_a_full_check(type: Type, steps: list[Command | Type]) -> None:
     # ENT-110 to 113, 115, SC-30 to 35, CAP-15, V-14: and every refused step would have broken a rule
-    _check_steps(type, steps)
-
-
-def _check_steps(type: Type, steps: list[Command | Type]) -> None:
     registry, twin = MemoryRegistry(type.source()), MemoryRegistry(replace(type, checked=False).source())
     for step in steps:
         after = step if isinstance(step, Type) else type
@@ -183,15 +177,6 @@ def _check_steps(type: Type, steps: list[Command | Type]) -> None:
         type = after
         twin.do(_command(replace(step, checked=False) if isinstance(step, Type) else step))
         _check(registry, type)
-
-
-@FEW
-@given(_TYPES, _histories(*_STEPS))
-def test_ancestors_compared_together_give_the_same_verdicts(type: Type, steps: list[Command | Type]) -> None:
-    # ENT-112, SC-32: one check for several ancestors finds what a comparison with each of them finds
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(version_checks, "COMPARED_TOGETHER", 1)
-        _check_steps(type, steps)
 
 
 @FEW
