@@ -76,8 +76,8 @@ class XRegistryReadHandler:
         """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
             return await self._answer_as_of(request, asof)
-        if request.query and (snapshot := await self._snapshot_of_page(request)) is not None:
-            return await self._stream(request, snapshot)
+        if request.query and await self._is_page_of_old_definitions(request):
+            return await self._stream(request)
         definitions = self._definitions_cache.definitions
         while True:
             try:
@@ -129,18 +129,31 @@ class XRegistryReadHandler:
             raise problems.NotFound(request.path)
         return snapshot
 
-    async def _snapshot_of_page(self, request: Request) -> Snapshot | None:
-        """The moment of the first page, if the definitions have changed since; None if this is no such page."""
-        cursor = requested_cursor(request.query)
-        position = position_of(cursor) if cursor is not None else None
-        if not position:
+    async def _is_page_of_old_definitions(self, request: Request) -> bool:
+        """Whether a request is for a page whose first page had other definitions than the present ones."""
+        position = _position_of_page(request)
+        if not position or position >= max((await self._readers.read(self._latest_definitions)).positions):
+            return False
+        return await asyncio.to_thread(self._find_page_definitions, request) is not None
+
+    def _find_page_definitions(self, request: Request) -> RegistryDefinitions | None:
+        with self._readers.view() as view:
+            return self._page_definitions(request, view)
+
+    def _page_definitions(self, request: Request, view: View) -> RegistryDefinitions | None:
+        """The definitions of the first page of a list, if they have changed since; None for other requests.
+
+        The links between pages were made under them, and mean the same under no others.
+        """
+        position = _position_of_page(request)
+        if not position or position >= max(view.definitions()):
             return None
-        definitions = await self._readers.read(self._latest_definitions)
-        if position >= max(definitions.positions):
-            return None
-        snapshot = await self._snapshot(request, str(position))
-        parsed = parse_request(request, snapshot.definitions)
-        return snapshot if parsed.target.kind in COLLECTION_KINDS and parsed.flags.cursor is not None else None
+        definitions = self._snapshots.definitions(view.as_of(position))
+        try:
+            _, target, flags, _ = parse_request(request, definitions)
+        except problems.Problem:
+            return None  # the present ones decide
+        return definitions if target.kind in COLLECTION_KINDS and flags.cursor is not None else None
 
     async def _answer_from_current_row(self, request: Request, definitions: RegistryDefinitions) -> Response | None:
         """The response if a single row is enough, otherwise None. Raises: OutdatedDefinitions, Problem."""
@@ -223,7 +236,10 @@ class XRegistryReadHandler:
                     return
         with self._readers.view() as current_view:
             view = (snapshot.view(current_view) if snapshot else current_view).seen_by(request.caller, request.path)
-            definitions = snapshot.definitions if snapshot else self._definitions_cache.current(view)
+            page_definitions = self._page_definitions(request, view)
+            definitions = (
+                snapshot.definitions if snapshot else page_definitions or self._definitions_cache.current(view)
+            )
             parsed = parse_request(request, definitions)
             yield *_load_response_content(view, parsed, self._pagelimit), view.position(), view
 
@@ -284,6 +300,12 @@ class XRegistryReadHandler:
             await body.aclose()
             return Response(200, headers, first_chunks[-1], first_chunks=first_chunks[:-1])
         return Response(200, headers, body, first_chunks=first_chunks)
+
+
+def _position_of_page(request: Request) -> int | None:
+    """The log position in the link to a page; None if the request has no such link."""
+    cursor = requested_cursor(request.query) if request.query else None
+    return position_of(cursor) if cursor is not None else None
 
 
 def _needs_one_row(parsed: ParsedRequest) -> bool:

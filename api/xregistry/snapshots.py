@@ -77,7 +77,7 @@ class Snapshots:
         self._definitions_cache = definitions_cache
         self._clock = clock
         self._cache = BoundedCache[str, Snapshot](CACHE_SIZE)
-        self._definitions = BoundedCache[tuple[int, int], RegistryDefinitions](CACHE_SIZE)
+        self._past_definitions = BoundedCache[tuple[int, int], RegistryDefinitions](CACHE_SIZE)
 
     async def find(self, asof: str) -> Snapshot:
         """The snapshot that a request names; the answer in progress shows it. Raises: BadRequest."""
@@ -89,16 +89,16 @@ class Snapshots:
     def _load(self, asof: str) -> Snapshot:
         with self._readers.view() as view:
             interaction = view.log.as_of(asof, self._clock())
-            definitions = self._read_definitions(view.as_of(interaction.last))
+            definitions = self.definitions(view.as_of(interaction.last))
         is_fixed = is_position(asof) or asof.casefold() == interaction.folded
         snapshot = Snapshot(interaction, definitions, is_fixed)
         if is_fixed:
             self._cache.add(asof, snapshot)
         return snapshot
 
-    def _read_definitions(self, view: View) -> RegistryDefinitions:
+    def definitions(self, view: View) -> RegistryDefinitions:
         """The definitions of a moment. Most moments share theirs with other moments or with the present."""
         latest, positions = self._definitions_cache.definitions, view.definitions()
         if positions == latest.positions:
             return latest
-        return self._definitions.get(positions) or self._definitions.add(positions, read_definitions(view))
+        return self._past_definitions.get(positions) or self._past_definitions.add(positions, read_definitions(view))

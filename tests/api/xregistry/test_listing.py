@@ -194,7 +194,20 @@ def test_pages_have_the_model_and_capabilities_of_the_first(
     after = api.done("GET", page)
     assert after.content == before.content
     assert links(after) == links(before)
+    assert after.headers["annals-position"] == api.done("GET", "/").headers["annals-position"]
     assert api.done("GET", links(after)["next"]).json()
+
+
+def test_a_cursor_says_nothing_where_there_are_no_pages(api: Api) -> None:
+    # PAG-6: neither about entities of a type that is newer, nor about its collection
+    cursor = links(api.done("GET", "/dirs?limit=2"))["next"].rpartition("cursor=")[2]
+    model = api.get("/modelsource")
+    model["groups"]["extras"] = {"singular": "extra"}
+    api.done("PUT", "/modelsource", model)
+    created = api.done("PUT", "/extras/e", {}).json()
+    assert api.get(f"/extras/e?cursor={cursor}") == created
+    assert "did not make it" in api.send("GET", f"/extras?cursor={cursor}").text
+    assert api.get(f"/dirs/d1?cursor={cursor}") == api.get("/dirs/d1")
 
 
 def test_a_cursor_fits_its_request_only(api: Api) -> None:
