@@ -59,6 +59,13 @@ class CheckRequest(NamedTuple):
     careful: bool
 
 
+class DocumentsLost(BaseException):
+    """A lack of memory has emptied the cache, so that documents are missing which were not sent again.
+
+    No error of a check: this process ends, and the client repeats the rest in another one.
+    """
+
+
 class ParsedDocumentCache:
     """The parsed forms of the documents used last, limited by the size of the documents in bytes."""
 
@@ -74,8 +81,10 @@ class ParsedDocumentCache:
         return len(self._documents)
 
     def get(self, document: FormatCheck, documents: Mapping[str, bytes]) -> Any:
-        """A document's parsed form. Raises: InvalidDocument."""
+        """A document's parsed form. Raises: InvalidDocument; DocumentsLost."""
         entry = self._documents.get(document)
+        if entry is None and (document.sha256 or "") not in documents:
+            raise DocumentsLost
         if entry is None:
             entry = self._put(document, documents[document.sha256 or ""])
         self._documents.move_to_end(document)
@@ -180,7 +189,7 @@ def main(memory_limit: int) -> None:
                 pass
         except (EOFError, BrokenPipeError):
             pass
-        except MemoryError:
+        except (MemoryError, DocumentsLost):
             os._exit(MEMORY_EXIT_CODE)
     os._exit(0)
 

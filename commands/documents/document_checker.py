@@ -7,7 +7,7 @@ because they never change.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
@@ -155,9 +155,8 @@ class DocumentChecker:
         results = self.quick_results(document_checks, small_documents)
         documents, comparisons, _ = _split_checks(check for check in document_checks if check not in results)
         remaining = [*documents, *comparisons]
-        budget, counter = self._start_request(remaining, report_phase)
-        load_other_document = _read_or_load(small_documents, load_document)
-        return results | dict(self._run_checks(remaining, load_other_document, budget, counter))
+        request = self._start_request(remaining, _read_or_load(small_documents, load_document), report_phase)
+        return results | dict(self._run_checks(remaining, request))
 
     def _check_many(
         self,
@@ -168,23 +167,29 @@ class DocumentChecker:
     ) -> dict[DocumentCheck, CheckResult]:
         """The results of many checks, which run in processes. cached_results: of other checks of the request."""
         documents, comparisons, lineages = _split_checks(document_checks)
-        budget, counter = self._start_request(document_checks, report_phase)
-        results = dict(self._run_checks(documents, load_document, budget, counter))
+        request = self._start_request(document_checks, load_document, report_phase)
+        results = dict(self._run_checks(documents, request))
         document_results = {**cached_results, **results}
-        results |= self._compare(comparisons, document_results, load_document, budget, counter)
+        results |= self._compare(comparisons, document_results, request)
+        document_results |= self._check_ancestors(lineages, document_results, request)
+        lineages.sort(key=_ancestor_hashes)  # most have documents in common, which are parsed once then
         for checks in batched(lineages, LINEAGE_CHECKS):
             pairs = dict.fromkeys(pair for check in checks for pair in check.comparisons())
-            pair_results = self._compare(pairs, document_results, load_document, budget, counter)
+            pair_results = self._compare(pairs, document_results, request)
             results |= {check: _lineage_result(check, pair_results, document_results) for check in checks}
         return results
 
+    def _check_ancestors(
+        self, lineages: Sequence[AncestorsCheck], document_results: CheckResults, request: _Request
+    ) -> dict[DocumentCheck, CheckResult]:
+        """The results of ancestors whose own checks are not in the request, because they were made before."""
+        ancestors = {ancestor for check in lineages for ancestor in check.ancestors} - document_results.keys()
+        results = self.cached_results(ancestors)
+        uncounted = request._replace(counter=PhaseCounter(None, "checked"))
+        return results | dict(self._run_checks([one for one in ancestors if one not in results], uncounted))
+
     def _compare(
-        self,
-        comparisons: Iterable[CompatibilityCheck],
-        document_results: CheckResults,
-        load_document: LoadDocument,
-        budget: _TimeBudget,
-        counter: PhaseCounter,
+        self, comparisons: Collection[CompatibilityCheck], document_results: CheckResults, request: _Request
     ) -> dict[DocumentCheck, CheckResult]:
         """The results of comparisons, as far as the time budget allows.
 
@@ -196,28 +201,24 @@ class DocumentChecker:
             for check in comparisons
             if (failure := document_results.get(check.reader) or document_results.get(check.writer))
         }
-        counter.add(len(results))
-        remaining = [check for check in comparisons if check not in results]
-        new_results = dict(self._run_checks(remaining, load_document, budget, counter))
+        request.counter.add(len(results))
+        new_results = dict(self._run_checks([check for check in comparisons if check not in results], request))
         self._cache_results(new_results)
         return results | new_results
 
     def _start_request(
-        self, checks: Sequence[DocumentCheck], report_phase: ReportPhase | None
-    ) -> tuple[_TimeBudget, PhaseCounter]:
+        self, checks: Sequence[DocumentCheck], load_document: LoadDocument, report_phase: ReportPhase | None
+    ) -> _Request:
         count = sum(map(comparison_count, checks))
-        return _TimeBudget(self._limits, count), PhaseCounter(report_phase, "checked", count)
+        return _Request(load_document, _TimeBudget(self._limits, count), PhaseCounter(report_phase, "checked", count))
 
     def _run_checks(
-        self,
-        document_checks: Sequence[DocumentCheck],
-        load_document: LoadDocument,
-        budget: _TimeBudget,
-        counter: PhaseCounter,
+        self, document_checks: Sequence[DocumentCheck], request: _Request
     ) -> Iterator[tuple[DocumentCheck, CheckResult]]:
         """The results, as far as the time budget allows; sends only enough batches to keep the processes busy."""
+        budget = request.budget
         batches, running = (
-            self._batches(document_checks, load_document),
+            self._batches(document_checks, request.load_document),
             deque[tuple[_CheckBatch, Future[CheckResponse]]](),
         )
         while True:
@@ -228,7 +229,7 @@ class DocumentChecker:
             batch, future = running.popleft()
             response = future.result()
             yield from zip(batch.document_checks, response.results, strict=False)
-            counter.add(len(response.results))
+            request.counter.add(len(response.results))
             remaining = batch.document_checks[len(response.results) :]
             if response.failure and (batch.careful or len(remaining) == 1):
                 result = (response.failure,)
@@ -313,6 +314,14 @@ class _CheckBatch(NamedTuple):
     careful: bool
 
 
+class _Request(NamedTuple):
+    """What the checks of one request share."""
+
+    load_document: LoadDocument
+    budget: _TimeBudget
+    counter: PhaseCounter
+
+
 class _TimeBudget:
     """The time and failures that a request has left. losses: how many of its checks ended a process."""
 
@@ -343,15 +352,19 @@ def _split_checks(
     return documents, comparisons, lineages
 
 
+def _ancestor_hashes(check: AncestorsCheck) -> list[str]:
+    return [ancestor.sha256 or "" for ancestor in check.ancestors]
+
+
 def _lineage_result(check: AncestorsCheck, pair_results: CheckResults, document_results: CheckResults) -> CheckResult:
-    """The result of a check from those of its comparisons; one without a result exceeds the time of the request."""
-
-    def result_of(one: DocumentCheck) -> CheckResult:
-        if isinstance(one, FormatCheck):
-            return document_results.get(one, ())
-        return pair_results.get(one, (TIMED_OUT,))
-
-    return ancestors_result(check, result_of)
+    """The result of a check from those of its comparisons; if one is missing, the time of the request was too short."""
+    if any(pair not in pair_results for pair in check.comparisons()):
+        return (TIMED_OUT,)
+    if any(ancestor not in document_results for ancestor in check.ancestors):
+        return (TIMED_OUT,)
+    return ancestors_result(
+        check, lambda one: (document_results if isinstance(one, FormatCheck) else pair_results)[one]
+    )
 
 
 def _is_small(document_check: DocumentCheck, documents: Mapping[str, bytes]) -> bool:

@@ -6,9 +6,10 @@ The mode is set for each subject and put back. What is there already stays; a se
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -43,6 +44,8 @@ _NOT_PERMITTED: Final = 42205
 WRITERS: Final = 8
 _OTHER_SETTING: Final = "another value is set there, which stays"
 _NO_IMPORT: Final = "it has no mode IMPORT"
+#: Seconds before each further look at a mode that was set.
+_MODE_RETRY_SECONDS: Final = (0.2, 0.5, 1.0)
 _NOT_COMPARED: Final = "not compared in a dry run, because the subject has an alias there"
 
 
@@ -184,15 +187,25 @@ class ExportRun:
             raise IdsNotKept(_NO_IMPORT)
         if answer.status != 200:
             raise refusal("PUT", path, answer)
-        is_set = True  # it may be, until the registry says that it is not
         try:
-            is_set = require_object(path, ask_if_present(self.target, path) or {}).get("mode") == IMPORT
-            if not is_set:
-                raise IdsNotKept(_NO_IMPORT)
+            self._require_import_mode(path)
+        except (IdsNotKept, RestError):
+            with suppress(RestError):  # it may be set all the same
+                self._put_back_mode(path, copy, there)
+            raise
+        try:
             yield
         finally:
-            if is_set:
-                self._put_back_mode(path, copy, there)
+            self._put_back_mode(path, copy, there)
+
+    def _require_import_mode(self, path: str) -> None:
+        """Asks several times, because one of several nodes may lag behind. Raises: IdsNotKept, RestError."""
+        for seconds in (*_MODE_RETRY_SECONDS, None):
+            if require_object(path, ask_if_present(self.target, path) or {}).get("mode") == IMPORT:
+                return
+            if seconds is not None:
+                time.sleep(seconds)
+        raise IdsNotKept(_NO_IMPORT)
 
     def _put_back_mode(self, path: str, copy: SubjectCopy, there: SubjectCopy) -> None:
         """Sets the mode that a subject had before. path: of its mode. Raises: RestError."""

@@ -129,6 +129,8 @@ def _client() -> httpx.Client:
 
 
 def _wait_before_retry(failures: int, error: httpx.TransportError) -> int:
+    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        raise RemoteLogError(f"the registry cannot be read: {error}") from error  # no later try can succeed
     if failures == MAX_FAILURES:
         raise UnreachableRegistry(f"the registry cannot be read: {error}") from error
     time.sleep(0.1 * 2**failures)

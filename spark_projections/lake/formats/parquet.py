@@ -99,11 +99,15 @@ class ParquetLakeTable:
         self._store(previous, position, (*kept, *written))
 
     def optimize(self, keep_hours: float) -> None:
-        if not (previous := self._newest()).number:
+        # In this order and first: a file of a transaction that ends meanwhile is not in the list, and is not removed.
+        existing = set(self._files())
+        manifests = [self._manifest(name) for name in sorted(self._names(_MANIFEST))]
+        if not manifests:
             return
+        previous = manifests[-1]
         written = self._write(arranged(self._table, self._read_files(previous, previous.files)))
-        self._store(previous, previous.position, written)
-        self._remove_unneeded(time.time() - keep_hours * _SECONDS_PER_HOUR)
+        manifests.append(self._store(previous, previous.position, written))
+        self._remove_unneeded(existing, manifests, time.time() - keep_hours * _SECONDS_PER_HOUR)
 
     def _merged(self, previous: TableManifest, rows: DataFrame, is_in_order: bool) -> tuple[set[str], DataFrame]:
         """The files that a transaction replaces, and the rows to write: the new ones, and the others of those files."""
@@ -150,7 +154,7 @@ class ParquetLakeTable:
                 schema = type(schema)([field for field in schema if field.name != name]).add(name, kind)
         return schema
 
-    def _store(self, previous: TableManifest, position: int, files: tuple[str, ...]) -> None:
+    def _store(self, previous: TableManifest, position: int, files: tuple[str, ...]) -> TableManifest:
         manifest = TableManifest(
             number=previous.number + 1,
             position=position,
@@ -159,10 +163,11 @@ class ParquetLakeTable:
             retired=dict.fromkeys(sorted(set(previous.files) - set(files)), time.time()),
         )
         self._put(manifest)
+        return manifest
 
     def _put(self, manifest: TableManifest) -> None:
         """Makes a manifest the current one: its file exists completely or not at all."""
-        path = self._path(f"{_MANIFEST}/{manifest.number:020}.json")
+        path = self._path(_manifest_path(manifest.number))
         temporary_path = self._path(f"_{uuid4().hex}")
         stream = self._filesystem.create(temporary_path, True)
         stream.write(bytearray(manifest.model_dump_json(indent=1).encode()))
@@ -199,17 +204,19 @@ class ParquetLakeTable:
         finally:
             stream.close()
 
-    def _remove_unneeded(self, oldest: float) -> None:
-        """Removes what was replaced up to a time, the manifests that name it, and what killed writers left."""
-        manifests = {name: self._manifest(name) for name in self._names(_MANIFEST)}
-        retired = (retired for manifest in manifests.values() for retired in manifest.retired.items())
-        kept = {*manifests[max(manifests)].files, *(path for path, replaced in retired if replaced > oldest)}
-        existing = set(self._files())
+    def _remove_unneeded(self, existing: set[str], manifests: list[TableManifest], oldest: float) -> None:
+        """Removes what was replaced up to a time, the manifests that nobody can use, and what killed writers left.
+
+        existing: the files before the last of the manifests.
+        """
+        retired = {path for each in manifests for path, replaced in each.retired.items() if replaced > oldest}
+        kept = retired.union(manifests[-1].files)
         for path in existing - kept:
             self._remove(path)
-        for name, manifest in manifests.items():
-            if not (existing & kept).issuperset(manifest.files):
-                self._remove(f"{_MANIFEST}/{name}")
+        for manifest in manifests:
+            # One that says when a file was replaced stays as long as that file.
+            if not kept.issuperset(manifest.files) and kept.isdisjoint(manifest.retired):
+                self._remove(_manifest_path(manifest.number))
         for name in self._names(""):
             if name.startswith("_"):
                 self._remove(name)
@@ -237,3 +244,7 @@ class ParquetLakeTable:
 
     def _path(self, path: str) -> Any:
         return self._make_path(f"{self._uri}/{path}")
+
+
+def _manifest_path(number: int) -> str:
+    return f"{_MANIFEST}/{number:020}.json"

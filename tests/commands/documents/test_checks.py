@@ -11,19 +11,24 @@ import pytest
 
 from annals.commands.command_bus import CommandBus
 from annals.commands.documents import check_server, document_checker
-from annals.commands.documents.check_server import CheckServer
+from annals.commands.documents.check_server import CheckServer, DocumentsLost
 from annals.commands.documents.document_checker import CheckLimits, DocumentChecker
 from annals.commands.store.log import Store
 from annals.commands.store.write_transaction import Recorded
 from annals.commands.verify.verify_log import verify_log
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import (
+    OUT_OF_MEMORY,
+    TIMED_OUT,
     AncestorsCheck,
     CheckResult,
     CompatibilityCheck,
     DocumentCheck,
     FormatCheck,
     comparison_count,
+    find_incompatible,
+    parse_document,
+    run_check,
 )
 from annals.domain.decisions.commands import CreateRegistry, WriteMethod, WriteTree
 from annals.domain.decisions.rules import version_checks
@@ -169,6 +174,50 @@ def test_a_long_line_asks_for_few_checks(
     assert {(each["version"]["versionid"], each["ancestor"]["versionid"]) for each in found} == {
         ("v20", id) for id in nearest
     }
+
+
+@pytest.mark.parametrize("formats_first", [False, True])
+def test_a_lineage_in_processes_has_the_result_of_the_rule(formats_first: bool) -> None:
+    # ENT-112: whether documents of it were checked earlier or not; an invalid one hides no other
+    texts = [b"q", *(json.dumps(record("a", *fields, optional=True)).encode() for fields in ("", "b", "c")), b'"int"']
+    contents = {digest(text) or "": text for text in texts}
+    invalid, *valid, other = [FormatCheck("avro/1.11", sha256) for sha256 in contents]
+
+    def parse(document: FormatCheck) -> Any:
+        return parse_document(document, contents[document.sha256 or ""])
+
+    for ancestors in ((invalid, *valid[1:], other), (*valid, invalid), (other, invalid), valid[1:]):
+        check, checker = AncestorsCheck(valid[0], tuple(ancestors), ("reader", "writer")), DocumentChecker()
+        if formats_first:
+            checker.check([valid[0], *ancestors], contents.__getitem__)
+        results = checker.check([check] if formats_first else [valid[0], *ancestors, check], contents.__getitem__)
+        found, expected = (find_incompatible(check, each) for each in (results[check], run_check(check, parse)))
+        assert (found and found[:2]) == (expected and expected[:2])
+
+
+def test_a_lineage_without_all_results_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    # SC-30: when the time of a request ends, nobody knows which ancestor is not compatible
+    monkeypatch.setattr(document_checker, "CHECKS_PER_TIMEOUT", 1_000_000)
+    contents = {digest(text) or "": text for text in (json.dumps(record(name)).encode() for name in "abc")}
+    document, *ancestors = [FormatCheck("avro/1.11", sha256) for sha256 in contents]
+    check = AncestorsCheck(document, tuple(ancestors), ("reader",))
+    checker = DocumentChecker(CheckLimits(max_losses=0))
+    assert checker.check([check], contents.__getitem__) == {check: (TIMED_OUT,)}
+
+
+def test_a_process_that_has_lost_documents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a lack of memory is no fault of the documents that are checked after it, so another process checks them
+    texts = [json.dumps(record(name)).encode() for name in "abc"]
+    contents = {digest(text) or "": text for text in texts}
+    server, checks = CheckServer(1 << 30), [FormatCheck("avro/1.11", sha256) for sha256 in contents]
+    assert server.missing_documents(checks[:1]) == list(contents)[:1]
+    assert server.result_of(checks[0], contents) == ()
+    sent = {sha256: contents[sha256] for sha256 in server.missing_documents(checks)}
+    monkeypatch.setattr(check_server, "run_check", lambda *_: (OUT_OF_MEMORY,))
+    server.result_of(checks[1], sent)
+    monkeypatch.undo()
+    with pytest.raises(DocumentsLost):
+        server.result_of(checks[0], sent)
 
 
 def test_documents_of_a_request_stay_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,3 +162,32 @@ def test_a_registry_that_does_not_take_the_mode_is_refused(
     with pytest.raises(IdsNotKept, match="it has no mode IMPORT"):
         export_lines(own, apicurio)
     assert apicurio.changes == []
+
+
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_a_mode_that_is_shown_late(
+    apicurio: Apicurio, own: ServedRegistry, monkeypatch: pytest.MonkeyPatch, is_shown: bool
+) -> None:
+    # CSR-1008: of several nodes, one may lag behind; whatever it shows, the mode does not stay
+    import_lines(RestReader(apicurio), own)
+    own.done("POST", "/subjects/new/versions", {"schema": '"int"'})
+    send, modes, looks = apicurio.send, list[str](), list[str]()
+
+    def sent(method: str, path: str, body: Any = None) -> RestAnswer:
+        if not path.startswith("/mode/new"):
+            return send(method, path, body)
+        if method != "GET":
+            modes.append(method)
+            return RestAnswer(200, {"mode": "IMPORT"})
+        looks.append(path)
+        return RestAnswer(200, {"mode": "IMPORT"}) if is_shown and "PUT" in modes and len(looks) > 3 else NOT_THERE
+
+    monkeypatch.setattr(apicurio, "send", sent)
+    if is_shown:
+        export_lines(own, apicurio)
+        assert len(apicurio.changes) == 1
+    else:
+        with pytest.raises(IdsNotKept, match="it has no mode IMPORT"):
+            export_lines(own, apicurio)
+        assert apicurio.changes == []
+    assert modes == ["PUT", "DELETE"]

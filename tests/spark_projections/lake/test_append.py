@@ -17,6 +17,7 @@ from annals.spark_projections.lake import Lake, LakeBusy, append
 from annals.spark_projections.lake.append import compute_rows
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.formats.contract import LakeError, NoTables
+from annals.spark_projections.lake.formats.parquet import ParquetLakeTable
 from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
@@ -232,6 +233,27 @@ def test_only_optimizing_removes_replaced_files(
     optimize(lake, 100, ["entities"])
     assert lake.table("entities").positions() == [ends[1], ends[2], ends[2]]
     assert len([*manifests[0].parent.glob("*.json")]) == 3
+
+
+def test_optimizing_keeps_what_another_process_commits(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # docs/guides/lake: filesystems without locks take a transaction at any time, such as while files are listed
+    lake, (half, end), list_files = new_lake("parquet", tmp_path), example_log.halves(), ParquetLakeTable._files
+    append(lake, example_log.source(half), ["entities"])
+    append(lake, example_log.source(), [])
+    rows = compute_rows(lake, "entities", half, end)
+
+    def list_after_another(self: ParquetLakeTable, *arguments: str) -> list[str]:
+        if not arguments and lake.table("entities").position() == half:
+            monkeypatch.undo()
+            lake.table("entities").commit(rows, end, lambda step: None, half)
+        return list_files(self, *arguments)
+
+    monkeypatch.setattr(ParquetLakeTable, "_files", list_after_another)
+    optimize(lake, 0, ["entities"])
+    assert lake.table("entities").position() == end
+    assert plain(lake.table("entities").read()) == example_log.table("entities")
 
 
 def test_a_damaged_manifest_is_named(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:

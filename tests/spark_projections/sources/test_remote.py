@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from annals.spark_projections.sources import remote_log
-from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError
+from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError, UnreachableRegistry
 from tests.spark_projections.served_registry import ServedLog, log_rows
 from tests.spark_projections.sources.breaking_proxy import breaking_proxy
 from tests.support.registries.subscribed import registry as subscribed
@@ -40,6 +40,14 @@ def test_an_unreachable_registry_is_reported(registry: ServedLog, monkeypatch: p
     monkeypatch.setattr(remote_log, "MAX_FAILURES", 2)
     with breaking_proxy(registry.url, [100] * 50) as url, pytest.raises(RemoteLogError, match="cannot be read"):
         list(RemoteLog(url).rows(0, 10))
+
+
+def test_an_address_without_a_protocol_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # no later try can succeed, so a follower does not wait for it
+    monkeypatch.setattr(remote_log, "MAX_FAILURES", 0)
+    with pytest.raises(RemoteLogError, match="cannot be read") as found:
+        list(RemoteLog("htp://127.0.0.1:1").rows(0, 10))
+    assert not isinstance(found.value, UnreachableRegistry)
 
 
 def test_restricted_callers_get_their_part(sqlite_url: str, tmp_path: Path) -> None:
