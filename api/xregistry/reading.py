@@ -17,7 +17,6 @@ from annals.api.http.response import JSON, NO_HEADERS, Response
 from annals.api.http.streaming import StreamingPool
 from annals.api.registry.definitions import DefinitionsCache, OutdatedDefinitions, RegistryDefinitions
 from annals.api.registry.entity_lookups import EntityLookups
-from annals.api.xregistry.cursor import position_of
 from annals.api.xregistry.listing import cursor_of, filter_of, list_collection, types_with_xref
 from annals.api.xregistry.render.entities import CHUNK_SIZE, PART_SIZE, configuration_texts, encode_chunks
 from annals.api.xregistry.render.explicit_values import without_defaults
@@ -30,7 +29,7 @@ from annals.api.xregistry.render.response import (
     json_response,
     render_json,
 )
-from annals.api.xregistry.request.flags import NO_FLAGS, requested_asof, requested_cursor
+from annals.api.xregistry.request.flags import NO_FLAGS, requested_asof
 from annals.api.xregistry.request.inline import CONFIGURATION_NAMES, NO_INLINE, InlineTree, inlined_types
 from annals.api.xregistry.request.parsed_request import ParsedRequest, parse_request
 from annals.api.xregistry.request.paths import COLLECTION_KINDS, PathKind, RequestTarget
@@ -76,7 +75,7 @@ class XRegistryReadHandler:
         """The response to a GET. Raises: Problem."""
         if request.query and (asof := requested_asof(request.query)) is not None:
             return await self._answer_as_of(request, asof)
-        if request.query and await self._is_page_of_old_definitions(request):
+        if request.query and await self._snapshots.are_needed_for_page(request):
             return await self._stream(request)
         definitions = self._definitions_cache.definitions
         while True:
@@ -128,32 +127,6 @@ class XRegistryReadHandler:
         if snapshot.position == 0:
             raise problems.NotFound(request.path)
         return snapshot
-
-    async def _is_page_of_old_definitions(self, request: Request) -> bool:
-        """Whether a request is for a page whose first page had other definitions than the present ones."""
-        position = _position_of_page(request)
-        if not position or position >= max((await self._readers.read(self._latest_definitions)).positions):
-            return False
-        return await asyncio.to_thread(self._find_page_definitions, request) is not None
-
-    def _find_page_definitions(self, request: Request) -> RegistryDefinitions | None:
-        with self._readers.view() as view:
-            return self._page_definitions(request, view)
-
-    def _page_definitions(self, request: Request, view: View) -> RegistryDefinitions | None:
-        """The definitions of the first page of a list, if they have changed since; None for other requests.
-
-        The links between pages were made under them, and mean the same under no others.
-        """
-        position = _position_of_page(request)
-        if not position or position >= max(view.definitions()):
-            return None
-        definitions = self._snapshots.definitions(view.as_of(position))
-        try:
-            _, target, flags, _ = parse_request(request, definitions)
-        except problems.Problem:
-            return None  # the present ones decide
-        return definitions if target.kind in COLLECTION_KINDS and flags.cursor is not None else None
 
     async def _answer_from_current_row(self, request: Request, definitions: RegistryDefinitions) -> Response | None:
         """The response if a single row is enough, otherwise None. Raises: OutdatedDefinitions, Problem."""
@@ -236,7 +209,7 @@ class XRegistryReadHandler:
                     return
         with self._readers.view() as current_view:
             view = (snapshot.view(current_view) if snapshot else current_view).seen_by(request.caller, request.path)
-            page_definitions = self._page_definitions(request, view)
+            page_definitions = self._snapshots.page_definitions(request, view)
             definitions = (
                 snapshot.definitions if snapshot else page_definitions or self._definitions_cache.current(view)
             )
@@ -300,12 +273,6 @@ class XRegistryReadHandler:
             await body.aclose()
             return Response(200, headers, first_chunks[-1], first_chunks=first_chunks[:-1])
         return Response(200, headers, body, first_chunks=first_chunks)
-
-
-def _position_of_page(request: Request) -> int | None:
-    """The log position in the link to a page; None if the request has no such link."""
-    cursor = requested_cursor(request.query) if request.query else None
-    return position_of(cursor) if cursor is not None else None
 
 
 def _needs_one_row(parsed: ParsedRequest) -> bool:

@@ -1,4 +1,4 @@
-"""Snapshots of the past for requests with `asof`: the interaction of a moment, and the registry's definitions then.
+"""Moments of the past, for requests with `asof` and for pages: the interaction, and the registry's definitions then.
 
 A response about the past equals the response that was given then. It adds the time of the moment and the URL of the
 present state.
@@ -18,8 +18,13 @@ from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.registry.bounded_cache import BoundedCache
 from annals.api.registry.definitions import DefinitionsCache, RegistryDefinitions, read_definitions
+from annals.api.xregistry.cursor import position_of
+from annals.api.xregistry.request.flags import requested_cursor
+from annals.api.xregistry.request.parsed_request import parse_request
+from annals.api.xregistry.request.paths import COLLECTION_KINDS
 from annals.commands.store.clock import Clock, parse_time
 from annals.commands.store.hashes import Interaction
+from annals.domain.errors.problems import Problem
 from annals.projections.entities.view import View
 from annals.projections.entities.view_pool import ViewPool
 from annals.projections.log.answer_position import note_position
@@ -86,19 +91,54 @@ class Snapshots:
         note_position(snapshot.position)
         return snapshot
 
+    async def are_needed_for_page(self, request: Request) -> bool:
+        """Whether a request is for a page of a list whose first page had other definitions than the present ones."""
+        position = _position_of_page(request)
+        if not position or position >= max((await self._readers.read(self._present_definitions)).positions):
+            return False
+        return await asyncio.to_thread(self._find_page_definitions, request) is not None
+
+    def page_definitions(self, request: Request, view: View) -> RegistryDefinitions | None:
+        """The definitions of the first page of a list, if they have changed since; None for other requests.
+
+        The links between pages were made under them, and mean the same under no others. view: of the present.
+        """
+        position = _position_of_page(request)
+        if not position or position >= max(view.definitions()):
+            return None
+        definitions = self._read_definitions(view.as_of(position))
+        try:
+            _, target, flags, _ = parse_request(request, definitions)
+        except Problem:
+            return None  # the present ones decide
+        return definitions if target.kind in COLLECTION_KINDS and flags.cursor is not None else None
+
+    def _find_page_definitions(self, request: Request) -> RegistryDefinitions | None:
+        with self._readers.view() as view:
+            return self.page_definitions(request, view)
+
+    def _present_definitions(self) -> RegistryDefinitions:
+        return self._definitions_cache.current(self._readers.latest_view())
+
     def _load(self, asof: str) -> Snapshot:
         with self._readers.view() as view:
             interaction = view.log.as_of(asof, self._clock())
-            definitions = self.definitions(view.as_of(interaction.last))
+            definitions = self._read_definitions(view.as_of(interaction.last))
         is_fixed = is_position(asof) or asof.casefold() == interaction.folded
         snapshot = Snapshot(interaction, definitions, is_fixed)
         if is_fixed:
             self._cache.add(asof, snapshot)
         return snapshot
 
-    def definitions(self, view: View) -> RegistryDefinitions:
+    def _read_definitions(self, view: View) -> RegistryDefinitions:
         """The definitions of a moment. Most moments share theirs with other moments or with the present."""
         latest, positions = self._definitions_cache.definitions, view.definitions()
         if positions == latest.positions:
             return latest
         return self._past_definitions.get(positions) or self._past_definitions.add(positions, read_definitions(view))
+
+
+def _position_of_page(request: Request) -> int | None:
+    """The log position in the link to a page; None if the request has no such link."""
+    cursor = requested_cursor(request.query) if request.query else None
+    return position_of(cursor) if cursor is not None else None
