@@ -25,6 +25,8 @@ class PhaseCounter:
 
     def add(self, items: int = 1) -> None:
         """Counts items that are done."""
+        if not items:
+            return  # they have been reported
         self._done += items
         if self._report and (self._done - self._reported >= REPORT_EVERY or self._done == self.total):
             self._reported = self._done
