@@ -13,7 +13,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 from xml.sax.saxutils import escape
@@ -36,6 +37,21 @@ def jars(*coordinates: str) -> list[Path]:
     if not home.exists():
         _download(coordinates, home)
     return sorted(home.glob("*.jar"))
+
+
+def unpacked(coordinate: str) -> Path:
+    """The folder with the content of an archive, named `group:artifact:version:tar.gz:classifier`.
+
+    Skips the test if there is no Maven, or it cannot download the archive.
+    """
+    home = _cache() / hashlib.sha256(coordinate.encode()).hexdigest()[:16]
+    if not home.exists():
+        with _new_folder(home) as folder:
+            _run_maven(f"{_PLUGIN}:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}", brings=coordinate)
+            (archive,) = folder.iterdir()
+            shutil.unpack_archive(archive, folder, filter="data")
+            archive.unlink()
+    return home
 
 
 def java() -> Path:
@@ -99,22 +115,33 @@ def _cache() -> Path:
 
 
 def _download(coordinates: Sequence[str], home: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        leave_out(_NO_MAVEN)
-    home.parent.mkdir(parents=True, exist_ok=True)
-    # Created next to its place and moved there at once, because several test processes may create it.
-    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
-        project, folder = Path(scratch, "pom.xml"), Path(scratch, "jars")
+    with _new_folder(home) as folder:
+        project = folder.parent / "pom.xml"
         project.write_text(_project(coordinates, folder), encoding="utf-8")
         # `copy` fails if it has nothing to copy. It copies only the files without dependencies.
         copying = (f"{_PLUGIN}:copy",) if any(coordinate.endswith("@jar") for coordinate in coordinates) else ()
         goals = (f"{_PLUGIN}:copy-dependencies", *copying)
-        done = subprocess.run([maven, "-q", "-B", "-f", project, *goals], capture_output=True, text=True, check=False)
-        if done.returncode:
-            leave_out(f"Maven cannot bring {', '.join(coordinates)}: {_first_error(done.stdout)}")
+        _run_maven("-f", str(project), *goals, brings=", ".join(coordinates))
+
+
+@contextmanager
+def _new_folder(home: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `home` at once, because several test processes may create it."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+        folder = Path(scratch, "files")
+        yield folder
         if not home.exists():
             folder.rename(home)
+
+
+def _run_maven(*arguments: str, brings: str) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        leave_out(_NO_MAVEN)
+    done = subprocess.run([maven, "-q", "-B", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        leave_out(f"Maven cannot bring {brings}: {_first_error(done.stdout)}")
 
 
 def _first_error(output: str) -> str:

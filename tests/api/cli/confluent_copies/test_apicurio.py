@@ -1,12 +1,7 @@
-"""A copy from the real Apicurio and back.
-
-Apicurio is not among the project's packages. The test is skipped unless `APICURIO_JAR` names the file
-`apicurio-registry-app-…-runner.jar`, next to its libraries.
-"""
+"""A copy from the real Apicurio and back."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,15 +15,15 @@ from annals.domain.confluent.subjects import Subject
 from tests.api.cli.confluent_copies.test_copies import AVRO, OTHER, report, sqlite
 from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
+from tests.support.downloads.maven import java, unpacked
 from tests.support.ports import free_port, wait_for_port
 from tests.support.schema_sets import contents, done, register
 
-JAR: Final = os.environ.get("APICURIO_JAR")
+APICURIO: Final = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
 
 
 @pytest.mark.uses("Java")
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(not JAR, reason="APICURIO_JAR names no file")
 def test_a_copy_from_apicurio_and_back(annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # CSR-1002, CSR-1008
     monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1")
@@ -59,8 +54,17 @@ def apicurio(folder: Path) -> Iterator[str]:
     port = free_port()
     options = [f"-Dapicurio.rest.deletion.{name}.enabled=true" for name in ("artifact", "artifact-version")]
     options += [f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1", "-Dapicurio.storage.kind=sql"]
+    (runner,) = unpacked(APICURIO).glob("*-runner.jar")
     with (folder / "apicurio.log").open("wb") as log:
-        command = ["java", "-Xmx512m", *options, "-jar", str(JAR)]
+        command: list[str | Path] = [
+            java(),
+            "-Xmx512m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            *options,
+            "-jar",
+            runner,
+        ]
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         try:
             wait_for_port(port, lambda: process.poll() is None, 90)
