@@ -195,13 +195,16 @@ def test_a_lineage_in_processes_has_the_result_of_the_rule(formats_first: bool) 
         assert (found and found[:2]) == (expected and expected[:2])
 
 
-def test_a_lineage_without_all_results_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("formats_first", [False, True])
+def test_a_lineage_without_all_results_has_none(formats_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # SC-30: when the time of a request ends, nobody knows which ancestor is not compatible
     monkeypatch.setattr(document_checker, "CHECKS_PER_TIMEOUT", 1_000_000)
     contents = {digest(text) or "": text for text in (json.dumps(record(name)).encode() for name in "abc")}
     document, *ancestors = [FormatCheck("avro/1.11", sha256) for sha256 in contents]
-    check = AncestorsCheck(document, tuple(ancestors), ("reader",))
-    checker = DocumentChecker(CheckLimits(max_losses=0))
+    check, checker = AncestorsCheck(document, tuple(ancestors), ("reader",)), DocumentChecker()
+    if formats_first:
+        checker.check([document, *ancestors], contents.__getitem__)
+    monkeypatch.setattr(checker, "_limits", CheckLimits(max_losses=0))
     assert checker.check([check], contents.__getitem__) == {check: (TIMED_OUT,)}
 
 
