@@ -23,7 +23,6 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary, from_stru
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
 
 from annals.projections.subscriptions.contract import Credential, SinkTarget
 from tests.support.brokers.certificates import issue_certificate
@@ -132,9 +131,10 @@ class Kafka(Broker):
         return self.topic
 
     def make(self, topic: str, partitions: int = 1, **configs: str) -> None:
-        """Creates a topic."""
+        """Creates a topic; returns when clients see it, which is after the response to the request."""
         with self._admin() as admin:
-            admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
+            settings = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
+            admin.create_topics({topic: settings}, wait_for_metadata=True)
 
     def delete(self, topic: str) -> None:
         """Deletes a topic; returns when the broker no longer lists it, which is after the response to the request."""
@@ -264,7 +264,9 @@ def topic_consumer(server: str, topic: str) -> Iterator[KafkaConsumer]:
         bootstrap_servers=server, group_id=None, auto_offset_reset="earliest", isolation_level="read_committed"
     )
     try:
-        consumer.assign([TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)])
+        partitions = consumer.partitions_for_topic(topic)
+        assert partitions, f"there is no topic {topic}"
+        consumer.assign([TopicPartition(topic, number) for number in partitions])
         yield consumer
     finally:
         consumer.close()
