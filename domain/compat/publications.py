@@ -44,6 +44,18 @@ class Publication(NamedTuple):
         return self.pruned is not None and self.gone is None
 
 
+class PublishedVersion(NamedTuple):
+    """A live or retained Version under its number. entity: its state, current or from when it was pruned."""
+
+    number: int
+    entity: Entity
+
+    @property
+    def definition(self) -> str:
+        """The xid of its Resource."""
+        return xids.resource_of(self.entity.xid)
+
+
 class Publications(Protocol):
     """The look-ups of publications that decisions need."""
 
@@ -55,6 +67,9 @@ class Publications(Protocol):
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         """The live or retained Version to which a client gave this id."""
+
+    def by_document(self, definition: str, sha256: str, *, has_retained: bool) -> Sequence[PublishedVersion]:
+        """The live and retained Versions of a Resource with a document. has_retained: whether it may have retained ones."""
 
     def pruned_entity(self, publication: Publication) -> Entity:
         """The entity of a retained Version as it was when it was pruned."""
@@ -71,6 +86,9 @@ class NoPublications:
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return None
+
+    def by_document(self, definition: str, sha256: str, *, has_retained: bool) -> Sequence[PublishedVersion]:
+        return ()
 
     def pruned_entity(self, publication: Publication) -> Entity:
         raise LookupError(publication.xid)

@@ -8,8 +8,8 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from annals.commands.store.mapper import EventMapper
-from annals.domain.compat.legacy_apis import LegacyApi
-from annals.domain.compat.publications import Publication
+from annals.domain.compat.legacy_apis import LegacyApi, version_number
+from annals.domain.compat.publications import Publication, PublishedVersion
 from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
@@ -26,6 +26,13 @@ _SELECT_WITH_ROWS: Final = (
     " JOIN entity_history h ON h.tree_key = p.tree_key AND h.since = p.since WHERE "
 )
 _IN_RANGE: Final = "p.tree_key >= ? AND p.tree_key < ?"
+_WITH_DOCUMENT: Final = "h.tree_key >= ? AND h.tree_key < ? AND h.document = ?"
+#: The live and the retained Versions with a document. Both look through one Resource's rows without decoding them.
+_LIVE_WITH_DOCUMENT: Final = f"SELECT {_ENTITY_COLUMNS} FROM entity h WHERE {_WITH_DOCUMENT}"
+_RETAINED_WITH_DOCUMENT: Final = (
+    f"SELECT p.number, {_ENTITY_COLUMNS} FROM entity_history h CROSS JOIN published p WHERE {_WITH_DOCUMENT}"
+    " AND p.tree_key = h.tree_key AND p.since = h.since AND p.pruned IS NOT NULL AND p.gone IS NULL"
+)
 
 
 def retained_publications(db: Database, table: str, keys: Collection[str]) -> dict[str, Publication]:
@@ -127,6 +134,15 @@ class SqlPublications:
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return self._find_by("id", family, id)
+
+    def by_document(self, definition: str, sha256: str, *, has_retained: bool) -> Sequence[PublishedVersion]:
+        parameters = (*xids.subtree(f"{definition}/versions"), sha256)
+        live = (_entity_of_row(stored_row(values)) for values in self._db.all(_LIVE_WITH_DOCUMENT, parameters))
+        retained = self._db.all(_RETAINED_WITH_DOCUMENT, parameters) if has_retained else ()
+        return [
+            *(PublishedVersion(version_number(entity.id, entity.private), entity) for entity in live),
+            *(PublishedVersion(number, _entity_of_row(stored_row(values))) for number, *values in retained),
+        ]
 
     def pruned_entity(self, publication: Publication) -> Entity:
         values = self._db.one(_SELECT_ROW, (xids.tree_key(publication.xid), publication.since))

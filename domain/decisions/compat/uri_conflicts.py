@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from annals.domain.compat.errors import Conflict
 from annals.domain.compat.legacy_apis import FACADE
-from annals.domain.compat.publications import Publication
+from annals.domain.compat.publications import Publication, PublishedVersion
 from annals.domain.compat.request_extras import LegacyWrite
 from annals.domain.compat.uris import (
     VersionLocation,
@@ -20,19 +19,7 @@ from annals.domain.compat.uris import (
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft
 from annals.domain.decisions.compat.version_numbers import USED_NUMBERS, next_number
-from annals.domain.registry.entities import Entity
 from annals.domain.values import xid as xids
-
-
-class PublishedVersion(NamedTuple):
-    """A live or retained Version.
-
-    definition: xid of the Resource; entity: its state, current or from when it was pruned.
-    """
-
-    definition: str
-    number: int
-    entity: Entity
 
 
 def find_published(changes: ChangeSet, facade: LegacyWrite, uri: str, *, default: bool) -> PublishedVersion | None:
@@ -80,9 +67,7 @@ def _is_uri_of_other(changes: ChangeSet, facade: LegacyWrite, uri: str, xid: str
     number = int(location.version)
     if normalize_uri(compose_uri(authority, None, facade.base, entity_path(other.xid, number))) != normalize_uri(uri):
         return False
-    resource = changes.resource(other.xid)
-    changes.load_versions(resource)
-    return number >= next_number(changes, resource)
+    return number >= next_number(changes, changes.resource(other.xid))
 
 
 def _definition_xid(facade: LegacyWrite, location: VersionLocation) -> str:
@@ -90,11 +75,12 @@ def _definition_xid(facade: LegacyWrite, location: VersionLocation) -> str:
     return xids.join(facade.family.groups, location.groupid, facade.family.resources, location.id)
 
 
-def published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[PublishedVersion]:
-    """The Versions that a definition had before this change, live ones first. All of them are loaded. O(Versions)."""
+def _published_versions(changes: ChangeSet, resource: ResourceDraft) -> Iterator[PublishedVersion]:
+    """The Versions that a definition had before this change, live ones first. O(Versions)."""
+    changes.load_versions(resource)
     for version in resource.versions.values():
         if version.entity is not None:
-            yield PublishedVersion(resource.xid, version.number, version.entity)
+            yield PublishedVersion(version.number, version.entity)
     if USED_NUMBERS in resource.facade:
         for publication in changes.world.publications.retained_versions(resource.xid):
             yield _version_of_publication(changes, publication)
@@ -106,16 +92,14 @@ def _version_of_publication(changes: ChangeSet, publication: Publication) -> Pub
         if publication.is_retained
         else changes.existing_entity(publication.xid)
     )
-    return PublishedVersion(xids.resource_of(publication.xid), publication.number, image)
+    return PublishedVersion(publication.number, image)
 
 
 def _version_at(changes: ChangeSet, facade: LegacyWrite, location: VersionLocation) -> PublishedVersion | None:
     definition = _definition_xid(facade, location)
     if changes.find(definition) is None:
         return None
-    resource = changes.resource(definition)
-    changes.load_versions(resource)
-    for published in published_versions(changes, resource):
+    for published in _published_versions(changes, changes.resource(definition)):
         if location.version in (published.number, published.entity.id):
             return published
     return None

@@ -19,8 +19,9 @@ from annals.domain.values import xid as xids
 
 #: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
 USED_NUMBERS: Final = "used"
-#: The member with the highest number that any of its Versions ever had. Only definitions have it of which the id of a
-#: Version is not its number; it says which numbers are free without reading all Versions.
+#: The member with the highest number that any of its Versions ever had. Only definitions have it that have deleted
+#: Versions, or of which the id of a Version is not its number; it says which numbers are free without reading all
+#: Versions.
 HIGHEST_NUMBER: Final = "highest"
 #: The members that belong to the lifetime of a definition, and not to its state at a moment.
 LIFETIME_MEMBERS: Final = (USED_NUMBERS, HIGHEST_NUMBER)
@@ -47,21 +48,23 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
     """The number of a Version that a legacy API adds; it is also its id, so that the Version is the latest (LEG-406).
 
     It is higher than every number and every server-assigned id that the definition ever had, and no Version has it as
-    an id. All Versions must be loaded.
+    an id.
     """
-    removed_numbers, numbers = used_numbers(resource), [version.number for version in resource.versions.values()]
-    unnumbered_count = numbers.count(0)  # these get their numbers first
-    number = max(resource.counter, max(removed_numbers.highest, *numbers, 0) + unnumbered_count) + 1
-    ids = {
-        *resource.versions,
-        *(
-            xids.entity_id(publication.xid)
-            for publication in _retained_versions(changes, resource.xid, removed_numbers)
-        ),
-    }
-    while str(number) in ids:
+    highest, removed_numbers = _highest_number(resource), used_numbers(resource)
+    if not highest:
+        changes.load_versions(resource)
+        numbers = [version.number for version in resource.versions.values()]
+        # Those without a number get theirs first.
+        highest = max(*numbers, removed_numbers.highest, 0) + numbers.count(0)
+    number = max(resource.counter, highest, removed_numbers.highest) + 1
+    while _is_id_of_version(changes, f"{resource.xid}/versions/{number}", removed_numbers):
         number += 1
     return number
+
+
+def _is_id_of_version(changes: ChangeSet, xid: str, removed_numbers: NumberRanges) -> bool:
+    """Whether there is a live or retained Version with an xid."""
+    return changes.find(xid) is not None or bool(_retained_versions(changes, xid, removed_numbers))
 
 
 def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
@@ -91,7 +94,7 @@ def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
     used = previously_used.with_numbers(deleted_numbers).without_numbers(version.number for version in new_versions)
     others = without_members(resource.facade, *LIFETIME_MEMBERS)
     used_member = {USED_NUMBERS: used.text} if used.ranges else {}
-    needs_highest = any("number" in version.facade for version in resource.versions.values())
+    needs_highest = bool(used.ranges) or any("number" in version.facade for version in resource.versions.values())
     highest_member = {HIGHEST_NUMBER: max(taken_numbers)} if needs_highest or HIGHEST_NUMBER in resource.facade else {}
     resource.facade = {**others, **used_member, **highest_member}
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from annals.domain.compat.catalog import version_formats
 from annals.domain.compat.errors import Conflict
 from annals.domain.compat.legacy_apis import FACADE, MESSAGECATALOG, SCHEMAREGISTRY
+from annals.domain.compat.publications import PublishedVersion
 from annals.domain.compat.request_extras import LegacyWrite
 from annals.domain.compat.uris import compose_uri, entity_path, normalize_uri
 from annals.domain.decisions.changes.change_set import ChangeSet
@@ -18,13 +19,8 @@ from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.commands import WriteTree
 from annals.domain.decisions.compat import group_formats
 from annals.domain.decisions.compat.imports import IMPORTER, new_importer
-from annals.domain.decisions.compat.uri_conflicts import (
-    PublishedVersion,
-    check_uri_path,
-    find_published,
-    published_versions,
-)
-from annals.domain.decisions.compat.version_numbers import next_number
+from annals.domain.decisions.compat.uri_conflicts import check_uri_path, find_published
+from annals.domain.decisions.compat.version_numbers import USED_NUMBERS, next_number
 from annals.domain.decisions.rules.ids import check_id
 from annals.domain.decisions.rules.readonly import check_writable
 from annals.domain.decisions.write_resource import WriteOptions, write_version
@@ -111,7 +107,6 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     check_writable(changes, command.xid, frozenset())
     resource = changes.resource(command.xid)
     check_no_xref(resource)
-    changes.load_versions(resource)
     authority = _check_authority(resource, facade)
     format = group_formats.definition_format(group, resource, facade)
     number = next_number(changes, resource)
@@ -134,7 +129,7 @@ def _publish_version(changes: ChangeSet, command: WriteTree, facade: LegacyWrite
     if resource.is_new:
         resource.facade |= _without_none({IMPORTER: new_importer(facade, changes.context)})
     _set_readonly_values(resource, version, authority, uri)
-    _report_version(changes, PublishedVersion(resource.xid, number, Entity(version.xid, "", 1, {})))
+    _report_version(changes, PublishedVersion(number, Entity(version.xid, "", 1, {})))
 
 
 def _report_version(changes: ChangeSet, published: PublishedVersion) -> None:
@@ -172,11 +167,10 @@ def _find_repeated(
     if facade.family != SCHEMAREGISTRY:
         return None
     request_hash, contenttype = _request_hash(command), command.tree.get("contenttype")
-    matches = [
-        published
-        for published in published_versions(changes, resource)
-        if published.entity.document == request_hash and published.entity.attributes.get("contenttype") == contenttype
-    ]
+    repeated = changes.world.publications.by_document(
+        resource.xid, request_hash or "", has_retained=USED_NUMBERS in resource.facade
+    )
+    matches = [found for found in repeated if found.entity.attributes.get("contenttype") == contenttype]
     return max(matches, key=lambda found: found.number, default=None)
 
 

@@ -106,6 +106,30 @@ def test_the_newest_semantic_version_is_the_latest() -> None:
     assert numbers(registry, S) == {"1.0.0": 1, "1.9.0": 2, "1.10.0": 3}
 
 
+#: Commands after which a façade adds a Version without reading the others, and its number.
+APPENDED: list[tuple[str, list[Any], str, int]] = [
+    ("a schema", [post(S, b"1"), post(S, b"2")], S, 3),
+    ("a message definition", [post(M, b"t 1"), post(M, b"t 2")], M, 3),
+    ("ids that are no numbers", [versions("a", "b")], S, 3),
+    ("a deleted one", [post(S, b"1"), post(S, b"2"), post(S, b"3"), delete(S, 2)], S, 4),
+    ("pruned ones", [ReplaceModel(source(2)), *(post(S, b"%d" % number) for number in range(1, 6))], S, 6),
+]
+
+
+@pytest.mark.parametrize(("commands", "xid", "number"), [row[1:] for row in APPENDED], ids=[row[0] for row in APPENDED])
+def test_adding_a_version_reads_no_others(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch, commands: list[Any], xid: str, number: int
+) -> None:
+    # LEG-406, LEG-531: the next number and a repeated document are found without the list, so the 1,000th costs
+    # what the first does
+    for command in commands:
+        registry.world.version_chains |= registry.do(command).version_chains
+    monkeypatch.setattr(registry.world, "members", lambda collection: pytest.fail(f"{collection} was read"))
+    assert registry.do(post(xid, b"t new")).number == number
+    if xid == S:
+        assert registry.do(post(xid, b"t new")).events == ()
+
+
 def test_restored_versions_have_their_numbers_again(registry: MemoryRegistry) -> None:
     # LEG-210: a restored Version is the same Version, unless its schema was deleted in between
     registry.do(versions("1", "a", "b"))

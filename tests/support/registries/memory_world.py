@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of
-from annals.domain.compat.publications import Publication, Publications, affects_publications, fold_publications
+from annals.domain.compat.legacy_apis import LegacyApi, legacy_api_of, version_number
+from annals.domain.compat.publications import (
+    Publication,
+    Publications,
+    PublishedVersion,
+    affects_publications,
+    fold_publications,
+)
 from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex, SchemaVersion, fold_schema_versions
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.decisions.checks import document_checks
@@ -264,6 +270,12 @@ class MemoryPublications:
 
     def by_id(self, family: LegacyApi, id: str) -> Publication | None:
         return next((one for one in self._standing(family) if one.id == id), None)
+
+    def by_document(self, definition: str, sha256: str, *, has_retained: bool) -> Sequence[PublishedVersion]:
+        live = MemoryWorld(self._log).members(f"{definition}/versions")
+        found = [PublishedVersion(version_number(entity.id, entity.private), entity) for entity in live]
+        found += [PublishedVersion(one.number, self.pruned_entity(one)) for one in self.retained_versions(definition)]
+        return [one for one in found if one.entity.document == sha256]
 
     def pruned_entity(self, kept: Publication) -> Entity:
         assert kept.since is not None, "it was pruned"
