@@ -10,6 +10,7 @@ import httpx
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.server_tokens import bearer_headers
 from annals.projections.audit.hash_comparison import HashQuery, HashSource, is_hash_response
+from annals.projections.outgoing.certificates import tls_context
 
 _TIMEOUT_SECONDS = 60
 
@@ -17,8 +18,8 @@ _TIMEOUT_SECONDS = 60
 class RemoteRegistry:
     """A registry by the URL of its root. Callers have to `close` it."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        """token: a bearer token, if the registry requires one.
+    def __init__(self, url: str, token: str | None = None, ca_file: str = "") -> None:
+        """token: a bearer token, if the registry requires one. ca_file: see `tls_context`.
 
         Raises: UsageError if no header can have it, or if the URL is none of a registry.
         """
@@ -26,7 +27,7 @@ class RemoteRegistry:
         if url_parts.scheme not in ("http", "https") or not url_parts.netloc:
             raise UsageError(f"{url}: the URL of a registry begins with http:// or https://.")
         self._root_url = url.rstrip("/")
-        self._client = httpx.Client(headers=bearer_headers(token), timeout=_TIMEOUT_SECONDS)
+        self._client = httpx.Client(headers=bearer_headers(token), timeout=_TIMEOUT_SECONDS, verify=tls_context(ca_file))
 
     def close(self) -> None:
         """Closes its connections."""

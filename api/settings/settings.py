@@ -413,7 +413,9 @@ class Settings(BaseSettings):
         "listens on its own machine alone and all clients may write",
     )
     sinks_ca: Annotated[str | None, validated_by(check_authorities)] = Field(
-        None, description="path of a PEM file with additional certificate authorities for sinks and links"
+        None,
+        description="path of a PEM file with additional certificate authorities for sinks, links, and the registries that "
+        "commands ask",
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
         "optional",

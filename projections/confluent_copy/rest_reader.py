@@ -34,6 +34,7 @@ class RestReader:
     def __init__(self, api: RestApi, asof: str | None = None) -> None:
         self._api = api
         self._asof = f"asof={quote(asof, safe='')}" if asof is not None else ""
+        self._keeps_paths = False  # whether a request for a subject with slashes has reached it
 
     def subjects(self) -> Iterator[Subject]:
         """All contexts, then all subjects, also soft-deleted ones; some maybe twice. Raises: RestError."""
@@ -81,8 +82,19 @@ class RestReader:
             return SubjectCopy(subject, (), config, mode)
         if config.get(LEVEL) == NONE_LEVEL and self._answers_none:
             del config[LEVEL]
-        versions = tuple(self._versions(subject, listed, has_alias=bool(config.get(ALIAS))))
+        has_alias = bool(config.get(ALIAS))
+        versions = tuple(self._versions(subject, listed, has_alias=has_alias))
+        if "/" in subject.name and versions and not has_alias and not self._keeps_paths:
+            self._require_kept_path(subject, versions[-1].number)
         return SubjectCopy(subject, versions, config, mode if mode != self._inherited_mode else None)
+
+    def _require_kept_path(self, subject: Subject, number: int) -> None:
+        """Checks that the path of a subject with slashes leads to it. Behind a proxy that decodes paths, what was read
+        as its config and its mode is nothing, or that of another subject. Raises: RestError."""
+        path = f"/subjects{self._path(subject)}/versions/{number}"
+        if _listed_subject(self._read(f"{path}?deleted=true")) != subject:
+            raise RestError(f"GET {path} leads elsewhere: a proxy before the registry decodes paths", _OK)
+        self._keeps_paths = True
 
     def _mode(self, path: str) -> str | None:
         members = self._read(f"/mode{path}")

@@ -24,7 +24,11 @@ class TrustStore(Protocol):
 
 def client_tls_context(resolver: object) -> ssl.SSLContext:
     """The TLS context for connections to a resolver's addresses. Raises: OSError."""
-    ca_file = resolver.ca if isinstance(resolver, TrustStore) else ""
+    return tls_context(resolver.ca if isinstance(resolver, TrustStore) else "")
+
+
+def tls_context(ca_file: str) -> ssl.SSLContext:
+    """The TLS context for connections. ca_file: a PEM file with further authorities; empty for none. Raises: OSError."""
     return _create_context(ca_file, os.environ.get("SSL_CERT_FILE", ""))
 
 

@@ -27,10 +27,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 @contextmanager
 def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> Iterator[HttpApi]:
     """The other registry, at a permitted address (LEG-1108). Raises: UsageError."""
-    if options.ca is not None:
-        _check_ca(str(options.ca))
-    ca_file = str(options.ca) if options.ca is not None else settings.sinks_ca or ""
-    guard = DestinationGuard(settings.sinks_allow or "", ca_file=ca_file)
+    guard = DestinationGuard(settings.sinks_allow or "", ca_file=_ca_file(options, settings.sinks_ca))
     _check_address(url, guard)
     secret = _read_secret(options.secret_file)
     if options.user is not None:
@@ -44,23 +41,29 @@ def open_other_registry(url: str, options: CopyOptions, settings: Settings) -> I
 
 
 @contextmanager
-def open_own_server(url: str) -> Iterator[HttpApi]:
+def open_own_server(url: str, options: CopyOptions, settings: Settings) -> Iterator[HttpApi]:
     """Confluent's API of a served registry, by the URL of the registry's root, with the token of ANNALS_TOKEN.
 
-    Without one, it is that of `annals auth login`. Raises: as `bearer_token`.
+    Without one, it is that of `annals auth login`. Raises: UsageError; as `bearer_token`.
     """
     headers = bearer_headers(bearer_token(None, url))
-    api = HttpApi(f"{url.rstrip('/')}/compat/confluent", DestinationGuard(_ANY_ADDRESS), headers=headers)
-    with closing(api):
+    guard = DestinationGuard(_ANY_ADDRESS, ca_file=_ca_file(options, settings.sinks_ca))
+    with closing(HttpApi(f"{url.rstrip('/')}/compat/confluent", guard, headers=headers)) as api:
         yield api
 
 
-def _check_ca(file: str) -> None:
-    """Raises: UsageError for a file without certificates; the settings check their own."""
+def _ca_file(options: CopyOptions, configured: str | None) -> str:
+    """The file of further certificate authorities, empty for none.
+
+    Raises: UsageError for a file without certificates; the settings check their own.
+    """
+    if options.ca is None:
+        return configured or ""
     try:
-        check_authorities(file)
+        check_authorities(str(options.ca))
     except ValueError as error:
         raise UsageError(f"--ca: {error}.") from None
+    return str(options.ca)
 
 
 def _check_address(url: str, guard: DestinationGuard) -> None:

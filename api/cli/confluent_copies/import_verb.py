@@ -26,7 +26,7 @@ def import_schemas(request: ImportRequest, settings: Settings, copy: CopyOptions
     with (
         stop_event(signals) as stop,
         _open_source(request, settings, copy, stop) as source,
-        _open_target(request.server, settings, stop) as target,
+        _open_target(request.server, settings, copy, stop) as target,
     ):
         import_copy(source, target, options, stop)
 
@@ -45,10 +45,10 @@ def _open_source(request: ImportRequest, settings: Settings, copy: CopyOptions, 
 
 
 @contextmanager
-def _open_target(server: str | None, settings: Settings, stop: Event) -> Iterator[RestApi]:
+def _open_target(server: str | None, settings: Settings, copy: CopyOptions, stop: Event) -> Iterator[RestApi]:
     """The served registry, or the one of a store."""
     if server is not None:
-        with open_own_server(server) as api:
+        with open_own_server(server, copy, settings) as api:
             yield StoppableApi(api, stop)
         return
     with open_local_api(settings) as local_api:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from annals.api.audit.tree_hash_params import HashResult, hash_tree_parts, parse_hash_params
-from annals.api.cli.options import Database, bearer_token
+from annals.api.cli.options import Database, bearer_token, load_settings
 from annals.api.cli.outcome import InvalidInput
 from annals.api.cli.remote_registry import RemoteRegistry
 from annals.api.cli.tables import Column, print_rows
@@ -52,7 +52,7 @@ def hash_(
     """
     difference = None
     with ExitStack() as stack:
-        remote = RemoteRegistry(against, bearer_token(token, against)) if against is not None else None
+        remote = _open_remote(against, token) if against is not None else None
         view, store = stack.enter_context(open_view(database))
         xid = parse_path_argument(path)
         local_hash = _hash_parts(view, store, xid, {"asof": [asof]} if asof else {})
@@ -64,6 +64,10 @@ def hash_(
     if difference:
         print_rows(_DIFFERENCE_COLUMNS, [_difference_row(difference)])
         raise InvalidInput(f"{against} differs.")
+
+
+def _open_remote(url: str, token: str | None) -> RemoteRegistry:
+    return RemoteRegistry(url, bearer_token(token, url), load_settings().sinks_ca or "")
 
 
 def _hash_parts(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:

@@ -18,12 +18,13 @@ from annals.api.cli.confluent_copies.record_sources import topic_source
 from annals.commands.store.log import Store
 from annals.domain.confluent.subjects import Subject
 from annals.projections.kafka.cluster import KafkaCluster
+from tests.support.brokers.certificates import issue_certificate
 from tests.support.brokers.kafka import kafka
 from tests.support.confluent import serving_confluent
 from tests.support.console import Annals
 from tests.support.forks import Fork
 from tests.support.schema_sets import contents, done, fill, register
-from tests.support.serving import environment
+from tests.support.serving import environment, serving
 
 AVRO = '{"type": "record", "name": "Order", "fields": []}'
 OTHER = '{"type": "record", "name": "Other", "fields": []}'
@@ -96,6 +97,31 @@ def test_a_copy_goes_through_a_server(annals: Annals, folder: Path) -> None:
         copied = annals("import", "--from-confluent", first, "--server", root)
         assert copied.code == 0, copied.err
         assert contents(second) == contents(first)
+
+
+@pytest.mark.parametrize("given", ["option", "setting"])
+def test_a_server_with_a_certificate_of_an_own_authority(
+    annals: Annals, folder: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    # SUB-906: --ca and ANNALS_SINKS_CA are for all servers that a command asks
+    files = issue_certificate(folder / "tls", "127.0.0.1")
+    tls = {"ANNALS_TLS_CERT": str(files.certificate), "ANNALS_TLS_KEY": str(files.key)}
+    (folder / "second").mkdir()
+    with (
+        serving_confluent(sqlite(folder, "first"), folder / "first") as first,
+        serving(sqlite(folder, "second"), folder / "second", **tls) as second,
+    ):
+        fill(first, 1)
+        copy = ("import", "--from-confluent", first, "--server", second.url)
+        compare = ("log", "hash", "/schemagroups", "--against", second.url, "--database", sqlite(folder, "first"))
+        untrusted = [annals(*words) for words in (copy, compare)]
+        assert [(found.code, "CERTIFICATE_VERIFY_FAILED" in found.err) for found in untrusted] == [(3, True)] * 2
+        if given == "option":
+            assert annals(*copy, "--ca", files.ca).code == 0
+            return
+        monkeypatch.setenv("ANNALS_SINKS_CA", str(files.ca))
+        assert annals(*copy).code == 0
+        assert annals(*compare).code == 1  # the copy has other times
 
 
 @pytest.mark.timeout(300)
