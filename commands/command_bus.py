@@ -62,7 +62,7 @@ def handle(
 ) -> list[CommandOutcome]:
     """Carries out commands; returns one outcome for each, in order. Everything that was recorded is durable.
 
-    Raises: the database's error when the commit fails; then nothing was recorded.
+    Raises: the database's error when the commit fails; then nothing was recorded, except with CommitUnconfirmed.
     """
     decide = decide or _default_decide()
     if len(batch) > 1:

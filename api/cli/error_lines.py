@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from annals.api.cli.outcome import ExitCode, Interrupted, InvalidInput, StoreError, UsageError, problem_line
 from annals.api.cli.setup.settings_classes import variable_of_error
-from annals.commands.store.damage import describe_damage
+from annals.commands.store.damage import describe_damage, remedy
 from annals.commands.store.database.migrations import UnusableSchema
 from annals.commands.store.database.postgresql_requirements import UnusableDatabase
 from annals.commands.store.mapper import UnreadableEvent
@@ -36,7 +36,7 @@ def _settings_line(error: ValidationError) -> str:
 def _store_line(error: Exception) -> str:
     first_line = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
     if damage := describe_damage(error):
-        return f"the store cannot be used: {damage} ({first_line}). annals log verify says where; restore a backup."
+        return f"the store cannot be used: {damage} ({first_line}). annals log verify says where; {remedy(error)}."
     return f"the store does not answer: {first_line}. Check the database, and ANNALS_DATABASE or --database."
 
 

@@ -27,7 +27,9 @@ class RemoteRegistry:
         if url_parts.scheme not in ("http", "https") or not url_parts.netloc:
             raise UsageError(f"{url}: the URL of a registry begins with http:// or https://.")
         self._root_url = url.rstrip("/")
-        self._client = httpx.Client(headers=bearer_headers(token), timeout=_TIMEOUT_SECONDS, verify=tls_context(ca_file))
+        self._client = httpx.Client(
+            headers=bearer_headers(token), timeout=_TIMEOUT_SECONDS, verify=tls_context(ca_file)
+        )
 
     def close(self) -> None:
         """Closes its connections."""

@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 from annals.api.http.request import Request
 from annals.api.http.response import JSON, Headers, Response
+from annals.commands.store.database.outages import CommitUnconfirmed
 from annals.domain.errors import problems
-from annals.domain.errors.http_errors import DOCS_PATH
-from annals.domain.errors.problems import Problem, ServerBusy
+from annals.domain.errors.http_errors import DOCS_PATH, StoreUnavailable, WriteUnconfirmed
+from annals.domain.errors.problems import Problem, ServerBusy, ServerError
 from annals.domain.values.json_text import Json, dumps
 
 PROBLEM_JSON: Final = (b"content-type", b"application/problem+json")
@@ -46,7 +47,15 @@ def retry_headers(problem: Problem) -> Headers:
     """The header that says when to send the request again, if that makes sense."""
     if (seconds := problem.arguments.get("retry_after")) is not None:
         return [(b"retry-after", seconds.encode())]
-    return [RETRY_AFTER] if problem.status == ServerBusy.status else []
+    is_passing = problem.status == ServerBusy.status and not isinstance(problem, WriteUnconfirmed)
+    return [RETRY_AFTER] if is_passing else []
+
+
+def failure_problem(error: Exception, outage: str | None) -> Problem:
+    """The problem for an error that no caller caused. outage: what `describe_outage` says of it."""
+    if isinstance(error, CommitUnconfirmed):
+        return WriteUnconfirmed()
+    return StoreUnavailable(error_detail=outage) if outage else ServerError()
 
 
 def problem_body(problem: Problem, request: Request) -> dict[str, Json]:

@@ -36,7 +36,7 @@ from annals.api.http.compression import compress_response
 from annals.api.http.connections.trusted_proxies import TrustedProxies
 from annals.api.http.limits import check_path
 from annals.api.http.methods import MethodNotAllowed
-from annals.api.http.problem_response import OWN_PREFIX, problem_response
+from annals.api.http.problem_response import OWN_PREFIX, failure_problem, problem_response
 from annals.api.http.request import Request, build_request, request_host
 from annals.api.http.response import POSITION_HEADER, Headers, Response, buffer_short_body, send_response
 from annals.api.http.session_cookie import clear_session_cookie
@@ -46,7 +46,7 @@ from annals.api.ui.home_redirect import HomeRedirect
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database.outages import describe_outage
 from annals.domain.errors import problems
-from annals.domain.errors.http_errors import StoreUnavailable, Unauthorized
+from annals.domain.errors.http_errors import Unauthorized
 from annals.domain.errors.problems import Problem
 from annals.projections.entities.entity_documents import MissingDocument
 from annals.projections.log.answer_position import begin_answer
@@ -228,8 +228,7 @@ class Dispatcher:
             outage = describe_outage(error)
             if not self._damage.note(error):
                 self._config.access_log.add_failure(request, error, outage)
-            failure = StoreUnavailable(error_detail=outage) if outage else problems.ServerError()
-            return self._problem_response(failure, request)
+            return self._problem_response(failure_problem(error, outage), request)
 
     def _refusal(self, problem: Problem, request: Request) -> Response:
         allow = self._default_surface.allow(request) if problem.status == 405 else None

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final
 
-from annals.api.http.problem_response import problem_body, root_link
+from annals.api.http.problem_response import failure_problem, problem_body, root_link
 from annals.api.http.request import Request
 from annals.api.http.response import UNBUFFERED, Response
 from annals.commands.command_bus import CommandBus
@@ -17,8 +17,7 @@ from annals.commands.store.database.outages import describe_outage
 from annals.commands.store.write_transaction import Recorded
 from annals.domain.decisions.commands import Command
 from annals.domain.decisions.phases import Phase
-from annals.domain.errors.http_errors import StoreUnavailable
-from annals.domain.errors.problems import Problem, ServerError
+from annals.domain.errors.problems import Problem
 from annals.domain.registry.events import EntityCreated, EntityDeleted, EntityUpdated
 from annals.domain.values.json_text import Json, dumps
 
@@ -78,7 +77,7 @@ def _problem_of(error: Exception) -> Problem:
         return error
     outage = describe_outage(error)
     _LOG.error("an import has failed: %s", outage or error, exc_info=None if outage else error)
-    return StoreUnavailable(error_detail=outage) if outage else ServerError()
+    return failure_problem(error, outage)
 
 
 def _event(name: str, data: dict[str, Any]) -> bytes:

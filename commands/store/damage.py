@@ -45,6 +45,12 @@ def describe_damage(error: BaseException) -> str | None:
     return "its log is damaged" if is_damaged else None
 
 
+def remedy(error: BaseException) -> str:
+    """What repairs damage that an error reports."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return "`annals rebuild` makes it again from the log" if isinstance(cause, UnreadableRow) else "restore a backup"
+
+
 @lru_cache(maxsize=1000)
 def report_once(message: str) -> None:
     """Logs a line about a part of the store that is skipped because it is damaged; each line once."""
@@ -73,8 +79,9 @@ class DamageMonitor:
         if first:
             message = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
             _LOG.error(
-                "the store cannot be used: %s (%s); `annals log verify` says where; restore a backup",
+                "the store cannot be used: %s (%s); `annals log verify` says where; %s",
                 damage,
                 message[:500],
+                remedy(error),
             )
         return True

@@ -69,7 +69,10 @@ class Publications(Protocol):
         """The live or retained Version to which a client gave this id."""
 
     def by_document(self, definition: str, sha256: str, *, has_retained: bool) -> Sequence[PublishedVersion]:
-        """The live and retained Versions of a Resource with a document. has_retained: whether it may have retained ones."""
+        """The live and retained Versions of a Resource with a document.
+
+        has_retained: whether it may have retained ones.
+        """
 
     def pruned_entity(self, publication: Publication) -> Entity:
         """The entity of a retained Version as it was when it was pruned."""

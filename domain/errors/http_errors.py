@@ -146,6 +146,15 @@ class StoreUnavailable(HttpProblem, status=503):
     )
 
 
+class WriteUnconfirmed(HttpProblem, status=503):
+    """`write_unconfirmed`, HTTP 503: the connection to the database was lost while it committed the write."""
+
+    title = (
+        'The database did not confirm the write to "<subject>", which may have been carried out or not. The log shows '
+        "it; look there before you send the request again."
+    )
+
+
 class PositionNotReached(HttpProblem, status=503):
     """`position_not_reached`, HTTP 503: the server has not yet the position for which a read waits."""
 

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from sqlalchemy import URL, make_url
 
-from annals.commands.store.database.engine import postgresql_options
+from annals.commands.store.database.engine import driver_uri, postgresql_options, set_session
 from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.store_file import existing_file, require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase, Values
@@ -201,9 +201,9 @@ def connect_server(url: URL) -> psycopg.Connection[tuple[object, ...]]:
     """A new connection of the driver to a PostgreSQL server, with the planner settings of readers."""
     import psycopg  # takes long, and a SQLite store does not need it
 
-    connection_uri = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    connection = psycopg.connect(connection_uri, autocommit=True, **postgresql_options(url))
+    connection = psycopg.connect(driver_uri(url), autocommit=True, **postgresql_options(url))
     known_log_end(url).check_new(connection)
+    set_session(connection)
     for setting in PLANNER_SETTINGS:
         connection.execute(setting)
     return connection

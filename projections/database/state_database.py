@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Inspector, MetaData, Table, inspect, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
-from annals.commands.store.database.engine import WRITING, open_engine, postgresql_options
+from annals.commands.store.database.engine import WRITING, driver_uri, open_engine, postgresql_options, set_session
 from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.store_file import existing_file, require_unchanged
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
@@ -141,9 +141,9 @@ class StateDatabase:
     def _connect_server(self) -> psycopg.Connection[Any]:
         import psycopg  # takes long, and a SQLite store does not need it
 
-        connection_uri = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
-        connection = psycopg.connect(connection_uri, autocommit=True, **postgresql_options(self._url))
+        connection = psycopg.connect(driver_uri(self._url), autocommit=True, **postgresql_options(self._url))
         known_log_end(self._url).check_new(connection)
+        set_session(connection)
         if not self._is_durable:
             connection.execute("SET synchronous_commit = off")
         connection.execute("SET plan_cache_mode = force_custom_plan")

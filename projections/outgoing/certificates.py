@@ -28,7 +28,10 @@ def client_tls_context(resolver: object) -> ssl.SSLContext:
 
 
 def tls_context(ca_file: str) -> ssl.SSLContext:
-    """The TLS context for connections. ca_file: a PEM file with further authorities; empty for none. Raises: OSError."""
+    """The TLS context for connections. ca_file: path of a PEM file with further authorities; empty for none.
+
+    Raises: OSError.
+    """
     return _create_context(ca_file, os.environ.get("SSL_CERT_FILE", ""))
 
 

@@ -90,6 +90,18 @@ def analyze(connection: Connection) -> None:
         connection.exec_driver_sql(f"ANALYZE {', '.join(inspect(connection).get_table_names())}")
 
 
+def lose_commits(connection: Connection) -> None:
+    """Makes PostgreSQL close the connection of each transaction during its commit, if it has stored a document."""
+    connection.exec_driver_sql(
+        "CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'"
+    )
+    connection.exec_driver_sql(
+        "CREATE CONSTRAINT TRIGGER leave AFTER INSERT ON document DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION leave()"
+    )
+
+
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of a new, empty schema."""

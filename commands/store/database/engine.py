@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
+from annals.commands.store.database.outages import CommitUnconfirmed
 from annals.commands.store.database.postgresql_requirements import require_usable
 from annals.commands.store.database.store_file import StoreFile, existing_file
 from annals.commands.store.database.write_turns import WriteTurns
@@ -36,6 +37,21 @@ _SET_COMPRESSION: Final = (
 )
 # The table's own oid separates the locks of two registries in schemas of one database.
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
+# A server that is frozen keeps the lock. Other servers wait as long as on SQLite, unless the operator has set a time.
+_BEGIN_WITH_LOCK: Final = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED;"
+    " SELECT set_config('lock_timeout', '60s', true) WHERE current_setting('lock_timeout') = '0';"
+    f" {_TAKE_LOCK}; SET LOCAL lock_timeout TO DEFAULT"
+)
+#: For every session. The driver takes backslashes for what they are by default, which a database can have changed. The
+#: server ends the session of a host that is gone, with its locks, as soon as the clients end theirs of such a server
+#: (`_POSTGRESQL_OPTIONS`), and not after two hours. What the operator has set stays.
+_SESSION_SETTINGS: Final = (
+    "SET standard_conforming_strings = on;"
+    " SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES ('tcp_keepalives_idle', '30'),"
+    " ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '60000'))"
+    " AS wanted (name, value) USING (name) WHERE source = 'default'"
+)
 # Every statement of the writer uses a key, so one plan serves all values: making a plan takes as long as many of the
 # statements. Without sequential scans, a plan from the time when a table was empty uses the key too. Without costs of
 # pages, the index that finds fewer rows wins over one whose rows lie side by side.
@@ -88,6 +104,17 @@ def postgresql_options(url: URL) -> dict[str, Any]:
     return {**timeouts, "client_encoding": "UTF8"}
 
 
+def driver_uri(url: URL) -> str:
+    """The URI of a PostgreSQL database for the driver itself, which takes `+` for a plus, and not for a space."""
+    start, mark, query = url.set(drivername="postgresql").render_as_string(hide_password=False).partition("?")
+    return start + mark + query.replace("+", "%20")
+
+
+def set_session(connection: Any) -> None:
+    """Gives a new connection of the driver to PostgreSQL the settings that all sessions need."""
+    connection.execute(_SESSION_SETTINGS)
+
+
 def require_same_file(engine: Engine) -> None:
     """Checks that a SQLite file is still the one that was opened; cheap, and does nothing for PostgreSQL.
 
@@ -115,7 +142,7 @@ class WriterConnection:
     def transaction(self) -> Iterator[Connection]:
         """A transaction with the write lock; it is durable when the block ends, undone when the block raises.
 
-        Raises: StoreFileChanged; the errors of the driver.
+        Raises: StoreFileChanged; CommitUnconfirmed; the errors of the driver.
         """
         with self._turns.turn() if self._turns else nullcontext():
             require_same_file(self._engine)
@@ -141,8 +168,8 @@ class WriterConnection:
         try:
             if connection.dialect.name == "sqlite":
                 driver.execute("BEGIN IMMEDIATE")
-            else:  # both statements in one round trip
-                driver.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; {_TAKE_LOCK}", prepare=False)
+            else:  # all statements in one round trip
+                driver.execute(_BEGIN_WITH_LOCK, prepare=False)
         except Exception:
             is_broken = getattr(driver, "broken", False)
             self.close()
@@ -167,10 +194,16 @@ class WriterConnection:
     def _commit(self, connection: Connection) -> None:
         if not _is_in_transaction(connection):
             raise RuntimeError("the database has undone the transaction, because a statement in it failed")
-        if connection.in_transaction():  # by one of SQLAlchemy's methods
-            connection.commit()
-        else:
-            _driver(connection).commit()
+        driver = _driver(connection)
+        try:
+            if connection.in_transaction():  # by one of SQLAlchemy's methods
+                connection.commit()
+            else:
+                driver.commit()
+        except Exception as error:
+            if getattr(driver, "closed", False):  # maybe after the server has committed
+                raise CommitUnconfirmed from error
+            raise
         if after_commit := connection.info.get(_AFTER_COMMIT):
             after_commit()
 
@@ -255,6 +288,7 @@ def _open_postgresql(url: URL, durable: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
+        set_session(connection)
         connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
         # A cached plan from the time when a table was empty scans the whole grown table until statistics are gathered.
         connection.execute("SET plan_cache_mode = force_custom_plan")

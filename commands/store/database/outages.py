@@ -45,12 +45,22 @@ _POSTGRESQL_REASONS: Final = {
 _TOO_MANY_CONNECTIONS: Final = re.compile("too many (clients|connections)|connection slots are reserved")
 
 
+class CommitUnconfirmed(sqlite3.OperationalError):
+    """The connection was lost before the answer to a COMMIT: what it was to record may be recorded or not.
+
+    An error of a driver, so that what handles outages handles this one as well.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("its connection was lost during a commit, so that what was written may be recorded or not")
+
+
 def describe_outage(error: BaseException) -> str | None:
     """The cause in words if a database error reports an outage; None for any other error."""
     if damage := describe_damage(error):
         return damage
     cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, StoreLost):
+    if isinstance(cause, (StoreLost, CommitUnconfirmed)):
         return str(cause)
     if isinstance(cause, sqlite3.Error):
         return _SQLITE_REASONS.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)

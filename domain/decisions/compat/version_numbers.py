@@ -15,7 +15,6 @@ from annals.domain.compat.uris import normalize_uri
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
 from annals.domain.decisions.rules import ancestry
-from annals.domain.values import xid as xids
 
 #: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
 USED_NUMBERS: Final = "used"

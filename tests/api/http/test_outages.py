@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from annals.commands.store.database.engine import open_engine
 from tests.support.registries.in_process import Api, create, serving
+from tests.support.stores import lose_commits
 
 BIG = random.Random(1).randbytes(1 << 20)  # compression does not shorten it
 
@@ -72,3 +74,19 @@ def test_a_disk_that_fails_is_no_fault_of_the_server(sqlite_url: str, caplog: py
         api.done("PUT", "/dirs/d/files/big", BIG)
     failures = [(each.getMessage(), each.exc_info) for each in caplog.records if each.levelname == "ERROR"]
     assert failures == [("request failed: its disk fails", None)]
+
+
+def test_a_write_that_may_have_been_carried_out(postgres_url: str) -> None:
+    # ENT-4: a client that sends it again at once might write twice, so the answer neither asks for it nor has a time
+    create(postgres_url)
+    with serving(postgres_url) as api, open_engine(postgres_url).connect() as connection:
+        lose_commits(connection)
+        connection.commit()
+        answer = api.send("PUT", "/dirs/d/files/f", b"text")
+        assert (answer.status_code, answer.headers.get("retry-after")) == (503, None)
+        assert answer.json() == {
+            "type": "http://h/r/-/docs#write_unconfirmed",
+            "title": 'The database did not confirm the write to "/dirs/d/files/f", which may have been carried out or '
+            "not. The log shows it; look there before you send the request again.",
+            "subject": "/dirs/d/files/f",
+        }

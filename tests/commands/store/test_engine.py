@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from annals.commands.store.database import engine
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.engine import open_engine
+from annals.commands.store.database.outages import describe_outage
 from annals.commands.store.database.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 from annals.commands.store.log import Store
 from tests.support.polling import until
+from tests.support.stores import lose_commits
 
 
 def settings(store: Store, *statements: str) -> list[object]:
@@ -45,6 +48,45 @@ def test_settings_that_fail_are_set_again(postgres_url: str, monkeypatch: pytest
         with pytest.raises(driver_errors()):
             settings(store)
     assert settings(store, "SHOW enable_seqscan") == ["off"]
+    store.close()
+
+
+def _waits_for_lock(store: Store, statement: str) -> bool:
+    """Whether a session waits for the write lock with a statement that contains a text."""
+    query = "SELECT query FROM pg_stat_activity WHERE wait_event = 'advisory'"
+    with store.engine.connect() as connection:  # a transaction sees the sessions of one moment
+        return any(statement in row.query for row in connection.exec_driver_sql(query))
+
+
+def test_a_writer_does_not_wait_for_ever(postgres_url: str) -> None:
+    """A frozen process keeps the write lock. Others wait for a minute, or as long as the operator has set."""
+    store = Store(postgres_url)
+    store.create()
+    with store.writing() as tx:
+        tx.connection.exec_driver_sql("SELECT 1")
+        impatient = Store(postgres_url.replace("=-c", "=-clock_timeout%3D300%20-c"))
+        with pytest.raises(driver_errors(), match="lock timeout"), impatient.writing():
+            pass
+        patient = Store(postgres_url)
+        waiting = threading.Thread(target=lambda: settings(patient, "SELECT 1"))
+        waiting.start()
+        until(partial(_waits_for_lock, store, "60s"))
+    waiting.join()
+    assert settings(patient, "SHOW lock_timeout") == ["0"]  # statements of the transaction itself may take longer
+    for each in (store, impatient, patient):
+        each.close()
+
+
+def test_a_lost_answer_to_a_commit_is_no_refusal(postgres_url: str) -> None:
+    """The database may have committed before the connection was lost, so the writer must not say that it has not."""
+    store = Store(postgres_url)
+    store.create()
+    with store.writing() as tx:
+        lose_commits(tx.connection)
+    with pytest.raises(engine.CommitUnconfirmed) as raised, store.writing() as tx:
+        tx.connection.exec_driver_sql("INSERT INTO document VALUES ('x', '')")
+    assert describe_outage(raised.value) == str(raised.value)
+    assert settings(store, "SELECT 1") == [1]
     store.close()
 
 

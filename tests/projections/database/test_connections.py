@@ -37,6 +37,23 @@ def _deliveries(url: str, use: Use) -> Any:
 
 
 @pytest.mark.parametrize("connected", [_store, _reader, _deliveries])
+def test_settings_of_sessions(postgres_url: str, connected: Callable[[str, Use], Any]) -> None:
+    # The server ends the sessions of a client that is gone, with their locks. The operator's own times stay, but not a
+    # setting that changes what texts with backslashes mean.
+    url = postgres_url.replace("=-c", "=-cstandard_conforming_strings%3Doff%20-ctcp_keepalives_count%3D7%20-c")
+    expected = {
+        "standard_conforming_strings": "on",
+        "tcp_keepalives_idle": "30",
+        "tcp_keepalives_interval": "10",
+        "tcp_keepalives_count": "7",
+        "tcp_user_timeout": "60000",
+    }
+    query = "SELECT setting FROM pg_settings WHERE name = %s"
+    found = connected(url, lambda driver: {name: driver.execute(query, [name]).fetchone()[0] for name in expected})
+    assert found == expected
+
+
+@pytest.mark.parametrize("connected", [_store, _reader, _deliveries])
 def test_parameters_of_connections(
     postgres_url: str, connected: Callable[[str, Use], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,7 +181,9 @@ def test_a_proxy_that_decodes_paths(annals: Annals, folder: Path, filled: str, a
     # CSR-1002: behind it, a subject with a slash seems to have no config and no mode, or has those of another one
     decoded = ("/subjects/topic/", "/config/topic/", "/mode/topic/")
     with gateway(filled, without(*decoded, response=answer)) as source:
-        copied = annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second"), "--report", "report")
+        copied = annals(
+            "import", "--from-confluent", source.url, "--database", sqlite(folder, "second"), "--report", "report"
+        )
     failed = [line for line in report(folder / "report") if line.get("outcome") == "failed"]
     assert copied.code == 1, copied.err
     assert {line["subject"].partition("/")[0] for line in failed} == {"topic"}
