@@ -59,6 +59,11 @@ _WRITER_SETTINGS: Final = (
     "SET enable_seqscan = off; SET random_page_cost = 0; SET seq_page_cost = 0;"
     " SET plan_cache_mode = force_generic_plan; SET jit = off"
 )
+#: Commits that also wait for standbys stay as they are.
+_DURABLE_COMMITS: Final = (
+    "SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+)
 #: `PQTRANS_INTRANS` of libpq.
 _IN_TRANSACTION: Final = 2
 #: The key of a SQLite connection's `info` with a function to call after each commit.
@@ -289,7 +294,7 @@ def _open_postgresql(url: URL, durable: bool) -> Engine:
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
         set_session(connection)
-        connection.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
+        connection.execute(_DURABLE_COMMITS if durable else "SET synchronous_commit = off")
         # A cached plan from the time when a table was empty scans the whole grown table until statistics are gathered.
         connection.execute("SET plan_cache_mode = force_custom_plan")
         connection.execute(_SET_COMPRESSION)

@@ -31,6 +31,14 @@ def test_commits_are_durable(store: Store) -> None:
         assert settings(store, "SHOW synchronous_commit", "SHOW transaction_isolation") == expected
 
 
+@pytest.mark.parametrize(("configured", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
+def test_commits_wait_for_standbys_if_the_database_says_so(postgres_url: str, configured: str, used: str) -> None:
+    store = Store(postgres_url.replace("=-c", f"=-csynchronous_commit%3D{configured}%20-c"))
+    store.create()
+    assert settings(store, "SHOW synchronous_commit") == [used]
+    store.close()
+
+
 def test_plans_follow_the_size_of_the_tables(postgres_url: str) -> None:
     """An empty store grows within seconds; a plan that scans its empty tables must not be used after that."""
     store = Store(postgres_url)
