@@ -57,7 +57,9 @@ def one_line(caplog: pytest.LogCaptureFixture, reason: str) -> Iterator[None]:
     assert line.getMessage().startswith(f"the store cannot be used: {reason} (")
     assert "annals log verify" in line.getMessage()
     is_derived = reason == "its read model is damaged"  # from the log, so that no backup is needed
-    assert line.getMessage().endswith("`annals rebuild` makes it again from the log" if is_derived else "restore a backup")
+    assert line.getMessage().endswith(
+        "`annals rebuild` makes it again from the log" if is_derived else "restore a backup"
+    )
 
 
 def check_damaged(api: Api, path: str, reason: str) -> None:

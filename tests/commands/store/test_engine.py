@@ -10,7 +10,7 @@ from annals.commands.store.database import engine
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
 from annals.commands.store.database.driver_errors import driver_errors
 from annals.commands.store.database.engine import open_engine
-from annals.commands.store.database.outages import describe_outage
+from annals.commands.store.database.outages import CommitUnconfirmed, describe_outage
 from annals.commands.store.database.sql import CHUNK, MAX_BLOB_BYTES, insert_batches
 from annals.commands.store.log import Store
 from tests.support.polling import until
@@ -91,7 +91,7 @@ def test_a_lost_answer_to_a_commit_is_no_refusal(postgres_url: str) -> None:
     store.create()
     with store.writing() as tx:
         lose_commits(tx.connection)
-    with pytest.raises(engine.CommitUnconfirmed) as raised, store.writing() as tx:
+    with pytest.raises(CommitUnconfirmed) as raised, store.writing() as tx:
         tx.connection.exec_driver_sql("INSERT INTO document VALUES ('x', '')")
     assert describe_outage(raised.value) == str(raised.value)
     assert settings(store, "SELECT 1") == [1]
