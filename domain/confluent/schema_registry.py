@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from annals.domain.confluent.facts import facts_of, subject_name
@@ -131,8 +132,12 @@ class SchemaRegistry:
 
     def resource(self, group: str, name: str) -> str | None:
         """The xid of a subject's live Resource; None if it has none."""
-        stored = [version.resource for version in self._stored_versions(group, name)]
-        for xid in dict.fromkeys((*stored, *(resource_xid(group, id) for id in candidate_ids(name)))):
+        stored = (version.resource for version in self._stored_versions(group, name))
+        seen: set[str] = set()
+        for xid in chain(stored, (resource_xid(group, id) for id in candidate_ids(name))):
+            if xid in seen:
+                continue
+            seen.add(xid)
             entity = self._find(xid)
             if entity is not None and entity.is_exact and subject_name(xid, facts_of(entity.private)) == name:
                 return xid

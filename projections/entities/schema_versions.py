@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
+from itertools import product
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -134,7 +136,8 @@ class StoredSchemas:
         found = self._all(
             "v.subject_hash = ? AND {visible} ORDER BY v.number, v.since", (subject_hash(f"{group}/{subject}"),)
         )
-        return [one for one in found if one.is_listed and (one.group, one.subject) == (group, subject)]
+        place = f"/{GROUPS}/{group}/"
+        return [one for one in found if one.is_listed and one.subject == subject and one.xid.startswith(place)]
 
     def versions_of(self, subjects: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[SchemaVersion]]:
         found: dict[tuple[str, str], list[SchemaVersion]] = {subject: [] for subject in subjects}
@@ -256,7 +259,7 @@ class StoredSchemas:
         return self._query(_SELECT + visible, values)
 
     def _query(self, sql: str, values: Values) -> list[SchemaVersion]:
-        return [self._as_of(_schema_version(row)) for row in self._db.all(sql, (*values, *self._parameters))]
+        return [self._as_of(_known_version(tuple(row))) for row in self._db.all(sql, (*values, *self._parameters))]
 
     def _visible(self, since_table: str) -> str:
         """The condition for rows that existed and were not gone."""
@@ -287,15 +290,22 @@ def _key_text(key: str) -> str:
 _NUMBERS: Final = ("since", "number", "id", "replaced", "deleted", "gone")
 _COLUMN_TYPES: Final = {**dict.fromkeys(_NUMBERS, int), "document": bytes}
 _OPTIONAL: Final = frozenset({"replaced", "deleted", "gone"})
+#: The types of the values of a valid row. A registration reads the rows of its subject, so they are compared at once.
+_ROW_TYPES: Final = frozenset(
+    product(
+        *(
+            (_COLUMN_TYPES.get(name, str), type(None)) if name in _OPTIONAL else (_COLUMN_TYPES.get(name, str),)
+            for name in SchemaVersion._fields
+        )
+    )
+)
 
 
 def _schema_version(values: Sequence[Any]) -> SchemaVersion:
     """Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well."""
-    for name, value in zip(SchemaVersion._fields, values, strict=True):
-        is_valid = type(value) is _COLUMN_TYPES.get(name, str) or (value is None and name in _OPTIONAL)
-        if not is_valid:
-            raise UnreadableRow(f"a row of schema_version has the invalid {name} {value!r:.100}")
     row = list(values)
+    if tuple(map(type, row)) not in _ROW_TYPES:
+        raise _invalid_row(row)
     row[_DOCUMENT] = row[_DOCUMENT].hex()
     try:
         row[_KEY] = urlsafe_b64decode(row[_KEY]).hex()
@@ -303,3 +313,15 @@ def _schema_version(values: Sequence[Any]) -> SchemaVersion:
     except ValueError as error:
         raise UnreadableRow(f"a row of schema_version has an invalid key or invalid extras: {error}") from error
     return SchemaVersion._make(row)
+
+
+#: A registration looks at all versions of its subject several times, and mostly the same subjects are written and read.
+_known_version: Final = lru_cache(maxsize=4096)(_schema_version)
+
+
+def _invalid_row(row: Sequence[Any]) -> UnreadableRow:
+    """The error for a row of which a value has another type than its column."""
+    valid_types = [{types[column] for types in _ROW_TYPES} for column in range(len(SchemaVersion._fields))]
+    members = zip(SchemaVersion._fields, row, valid_types, strict=True)
+    name, value = next((name, value) for name, value, types in members if type(value) not in types)
+    return UnreadableRow(f"a row of schema_version has the invalid {name} {value!r:.100}")
