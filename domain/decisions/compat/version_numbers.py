@@ -5,8 +5,8 @@ Rules LEG-210, LEG-405, LEG-406, LEG-409, LEG-707.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from annals.domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id, without_members
 from annals.domain.compat.number_ranges import NumberRanges
@@ -41,6 +41,19 @@ def number_versions(changes: ChangeSet) -> None:
 def used_numbers(resource: ResourceDraft) -> NumberRanges:
     """The numbers of a definition's removed Versions, including retained ones."""
     return NumberRanges.parse(resource.facade.get(USED_NUMBERS, ""))
+
+
+def known_highest_number(facade: Mapping[str, Any], private: Mapping[str, Any], attributes: Mapping[str, Any]) -> int:
+    """The highest number that any Version of a stored definition ever had; 0 if it is not known without reading all.
+
+    facade, private, attributes: of the definition.
+    """
+    highest: int = facade.get(HIGHEST_NUMBER, 0)
+    if highest or USED_NUMBERS in facade:
+        return highest
+    # Nothing was removed. So if there are as many Versions as ids that the server assigned, they have just these ids.
+    counter: int = private.get("counter", 0)
+    return counter if counter == attributes.get("versionscount", 0) else 0
 
 
 def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
@@ -121,12 +134,9 @@ def _are_free_numbers_known(resource: ResourceDraft) -> bool:
 
 def _highest_number(resource: ResourceDraft) -> int:
     """The highest number that any Version had before the change; 0 if it is not known without reading all Versions."""
-    highest: int = resource.facade.get(HIGHEST_NUMBER, 0)
-    if highest or USED_NUMBERS in resource.facade or resource.entity is None:
-        return highest
-    # Nothing was removed. So if there are as many Versions as ids that the server assigned, they have just these ids.
-    counter: int = resource.entity.private.get("counter", 0)
-    return counter if counter == resource.entity.attributes.get("versionscount") else 0
+    entity = resource.entity
+    private, attributes = (entity.private, entity.attributes) if entity is not None else ({}, {})
+    return known_highest_number(resource.facade, private, attributes)
 
 
 def _is_id_its_number(resource: ResourceDraft) -> bool:

@@ -74,6 +74,24 @@ def version(id: str, **more: Any) -> WriteTree:
     return WriteTree(f"{S}/versions/{id}", {"format": "Text/1", **more}, WriteMethod.PUT)
 
 
+def test_the_latest_version_is_found_without_the_list(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    # LEG-407: a POST and a read cost the same in a definition with many versions, also after deletions and prunings
+    monkeypatch.setattr(CompatVersions, "numbers", lambda self, xid: pytest.fail("all numbers were read"))
+
+    def latest() -> int:
+        found = registry.read().latest(S)
+        assert found is not None
+        return found.number
+
+    registry.do(ReplaceModel(source(0)), *(post(S, b"%d" % number) for number in range(1, 6)))
+    assert latest() == 5
+    registry.do(delete(S, 3))
+    assert latest() == 5
+    registry.do(ReplaceModel(source(2)))
+    registry.do(version("named"), post(S, b"6"))
+    assert latest() == 7
+
+
 def test_numbers_are_no_text(registry: Registry) -> None:
     # LEG-407, LEG-408: ten is more than nine, and the default Version does not matter
     registry.do(ReplaceModel(source(0)))
