@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from annals.api.http.base36 import base36
-from annals.api.http.conditional import NotModified
+from annals.api.http.conditional import NotModified, if_match_failed
 from annals.api.http.request import Request
 from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.errors.http_errors import PreconditionFailed
@@ -60,7 +60,7 @@ def write_condition(
 def _check_match(request: Request, tag: bytes | None) -> None:
     if_match = request.header(_IF_MATCH)
     if if_match is not None and (tag is None or not _has_tag(if_match, tag, is_strong=True)):
-        raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
+        raise if_match_failed(if_match)
 
 
 def _has_tag(header: str, tag: bytes, *, is_strong: bool = False) -> bool:

@@ -69,7 +69,7 @@ def check_conditions(request: Request, tag: bytes | None) -> None:
     if_match, if_none_match = request.header(_IF_MATCH), request.header(_IF_NONE_MATCH)
     text = tag.decode().strip('"')
     if if_match is not None and not _is_met(if_match, True, {_state_of_tag(text)}):
-        raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
+        raise if_match_failed(if_match)
     if if_none_match is not None and (
         matching_tag := tag if if_none_match.strip() == "*" else _matching_tag(if_none_match, text)
     ):
@@ -108,11 +108,22 @@ def write_condition(request: Request, xid: str) -> Callable[[WriteTransaction], 
             {base36(entity.position)} if entity else set()
         )
         if if_match is not None and not _is_met(if_match, entity is not None, current_states):
-            raise PreconditionFailed(name="If-Match", error_detail="the entity is in another state")
+            raise if_match_failed(if_match)
         if if_none_match is not None and _is_met(if_none_match, entity is not None, current_states):
             raise PreconditionFailed(name="If-None-Match", error_detail="the entity is in that state")
 
     return check_states
+
+
+def if_match_failed(if_match: str, kind: str = "entity") -> PreconditionFailed:
+    """The error for an If-Match that does not hold. kind: what the request is for.
+
+    Weak tags never match (RFC 9110, "If-Match"), so a client with nothing else may well have read the current state.
+    """
+    tags = _TAG.findall(if_match)
+    is_weak = bool(tags) and all(weak_prefix for weak_prefix, _ in tags)
+    weak = "a weak entity tag (W/) never matches; proxies that compress responses make tags weak"
+    return PreconditionFailed(name="If-Match", error_detail=weak if is_weak else f"the {kind} is in another state")
 
 
 def is_conditional(request: Request) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
+from annals.api.http.conditional import if_match_failed
 from annals.api.http.json_bodies import parse_json, parse_required_json
 from annals.api.http.limits import read_body
 from annals.api.http.request import Request
@@ -15,7 +16,7 @@ from annals.api.subscriptions.config import MEDIA_TYPES
 from annals.commands.store.write_transaction import WriteTransaction
 from annals.domain.access.roles import Caller
 from annals.domain.decisions.subscriptions import can_see_subscription
-from annals.domain.errors.http_errors import PreconditionFailed, UnsupportedMediaType
+from annals.domain.errors.http_errors import UnsupportedMediaType
 from annals.domain.subscriptions import sink_uris
 from annals.domain.subscriptions.error_places import ErrorPlace, invalid_subscription
 from annals.domain.subscriptions.sink_uris import HTTP
@@ -44,10 +45,9 @@ def check_media_type(request: Request) -> None:
         raise UnsupportedMediaType(list=", ".join(MEDIA_TYPES))
 
 
-def matches_epoch(request: Request, epoch: int) -> bool:
-    """Whether a subscription's epoch satisfies the request's If-Match; True without If-Match."""
-    if_match = request.header(b"if-match")
-    if if_match is None or if_match.strip() == "*":
+def _matches_epoch(if_match: str, epoch: int) -> bool:
+    """Whether a subscription's epoch satisfies an If-Match."""
+    if if_match.strip() == "*":
         return True
     return str(epoch) in {text.partition(".")[0] for weak_prefix, text in _TAG.findall(if_match) if not weak_prefix}
 
@@ -66,13 +66,14 @@ def write_condition(request: Request, xid: str, caller: Caller) -> Callable[[Wri
 
     For a subscription that the caller may not see, it checks nothing: the command's decision reports that.
     """
+    if_match = request.header(b"if-match")
 
     def check_epoch(transaction: WriteTransaction) -> None:
         entity = transaction.world.get(xid)
         if entity is None or not can_see_subscription(entity.private["owner"], caller.name, is_admin=caller.is_admin):
             return
-        if not matches_epoch(request, entity.epoch):
-            raise PreconditionFailed(name="If-Match", error_detail="the subscription is in another state")
+        if if_match is not None and not _matches_epoch(if_match, entity.epoch):
+            raise if_match_failed(if_match, "subscription")
 
     return check_epoch
 

@@ -39,7 +39,7 @@ TESTS: Final = {
     "spark/sources.md": "spark_projections/test_guide.py",
 }
 #: Languages of blocks that are not run. `console` and `py` are commands and programs that need more than tests have.
-SHOWN: Final = {"caddyfile", "console", "json", "properties", "py", "sql", "text"}
+SHOWN: Final = {"caddyfile", "console", "haproxy", "json", "nginx", "properties", "py", "sql", "text"}
 _INDENTED: Final = re.compile(r"(?:\A|\n)\n    \S.*")
 _FENCED: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 

@@ -15,7 +15,7 @@ import pytest
 
 PROGRAMS: Final = (
     *("PostgreSQL", "Kafka", "Mosquitto", "NATS", "RabbitMQ", "Artemis", "S3Proxy", "Spark"),
-    *("Chromium", "Node.js", "Java", "Go", "zsh", "fish"),
+    *("nginx", "Chromium", "Node.js", "Java", "Go", "zsh", "fish"),
 )
 #: All but PostgreSQL, which has one server for all workers.
 _BY_START: Final = ("Spark", *(name for name in PROGRAMS if name not in ("Spark", "PostgreSQL")))

@@ -69,6 +69,21 @@ def test_different_content_at_once_is_numbered_without_gaps(api: Api) -> None:
         assert api.send("GET", f"{SCHEMA}/versions/{number}").content == body
 
 
+def test_a_weak_tag_never_matches(api: Api) -> None:
+    # LEG-524: the error says why the tag does not match, although the schema is in this state
+    api.done("POST", SCHEMA, b"a")
+    tag = api.send("GET", SCHEMA).headers["etag"]
+    refused = api.send("POST", SCHEMA, b"b", if_match=f"W/{tag}")
+    assert (refused.status_code, refused.json()["args"]) == (
+        412,
+        {
+            "name": "If-Match",
+            "error_detail": "a weak entity tag (W/) never matches; proxies that compress responses make tags weak",
+        },
+    )
+    api.done("POST", SCHEMA, b"b", if_match=tag)
+
+
 def test_uris_are_those_of_the_public_url(api: Api, store_url: str) -> None:
     # LEG-106, LEG-604, LEG-607: regardless of the request's host, and after a change of the public URL
     api.send("POST", SCHEMA, b"a", host="192.0.2.1:99")

@@ -88,6 +88,27 @@ def test_a_tag_serves_all_forms_of_one_entity(filled: Api) -> None:
         assert filled.send("PUT", "/dirs/d/files/f", b"lost", if_match=known).status_code == 412
 
 
+def test_a_weak_tag_never_matches(filled: Api) -> None:
+    # RFC 9110, "If-Match": a proxy that compresses makes a tag weak, and the error says so. One strong tag is enough.
+    known = tag(filled, "/dirs/d")
+    for method, if_match in (("GET", f"W/{known}"), ("PATCH", f"W/{known}"), ("PATCH", f'W/"x", W/{known}')):
+        refused = filled.send(method, "/dirs/d", None if method == "GET" else {}, if_match=if_match)
+        assert refused.status_code == 412
+        assert refused.json() == {
+            "type": "http://h/r/-/docs#precondition_failed",
+            "title": 'For "/dirs/d", the condition in the HTTP header "If-Match" does not hold: a weak entity tag (W/) '
+            "never matches; proxies that compress responses make tags weak.",
+            "subject": "/dirs/d",
+            "args": {
+                "name": "If-Match",
+                "error_detail": "a weak entity tag (W/) never matches; proxies that compress responses make tags weak",
+            },
+        }
+    other = filled.send("PATCH", "/dirs/d", {}, if_match=f'W/{known}, "x"')
+    assert other.json()["args"]["error_detail"] == "the entity is in another state"
+    assert filled.send("PATCH", "/dirs/d", {}, if_match=f"W/{known}, {known}").status_code == 200
+
+
 def test_a_tree_is_compared_with_the_whole_log(filled: Api) -> None:
     # a response with many entities has no single position, so any write may have changed one of them
     known = tag(filled, "/dirs/d?inline=*")

@@ -86,6 +86,8 @@ def test_entity_tags(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
     again = api.send("GET", path)
     assert again.headers["etag"] == tag and again.json()["status"]["state"] == "retrying"
     assert api.send("GET", path, if_none_match=tag).status_code == 304
+    weak = api.send("PUT", path, {**BODY, "types": ["a"]}, if_match=f"W/{tag}")
+    assert weak.status_code == 412 and "a weak entity tag (W/) never matches" in weak.text
     assert api.send("PUT", path, {**BODY, "types": ["a"]}, if_match=tag).status_code == 200
     assert api.send("GET", path).headers["etag"] != tag
     assert refusal(api.send("PUT", path, BODY, if_match=tag))[:2] == (412, "preconditionfailed")
