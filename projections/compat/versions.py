@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from annals.commands.store.database.registry_url import UNCONFIGURED_URL
 from annals.domain.compat.legacy_apis import FACADE, LegacyApi, legacy_api_of, version_number
 from annals.domain.compat.uris import VersionLocation, entity_path, locate_version, normalize_uri, uri_candidates
-from annals.domain.decisions.compat.version_numbers import known_highest_number
+from annals.domain.decisions.compat.version_numbers import HIGHEST_NUMBER
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import Json, loads_trusted
 from annals.projections.entities import xref
@@ -90,9 +90,11 @@ class CompatVersions:
         return self._compat_version(xid, row, False) if row is not None else None
 
     def latest(self, xid: str) -> CompatVersion | None:
-        """The Version of a Resource with the highest number (LEG-407). Cost: lookups by key, unless it was deleted."""
-        highest = self._highest_number(xid)
-        if highest and (newest := self.version(xid, highest)) is not None:
+        """The Version of a Resource with the highest number (LEG-407).
+
+        Cost: look-ups by key, unless its definition does not have the number or the Version was deleted.
+        """
+        if (highest := self._highest_number(xid)) and (newest := self.version(xid, highest)) is not None:
             return newest
         numbers = self.numbers(xid)
         return self.version(xid, numbers[-1]) if numbers else None
@@ -125,13 +127,11 @@ class CompatVersions:
         return target if target_row is not None and xref.xref_of(target_row) is None else None
 
     def _highest_number(self, xid: str) -> int:
-        """The highest number that a Resource's Versions ever had; 0 if it is not known without reading all."""
+        """The highest number that a Resource's Versions ever had; 0 if its definition does not have it."""
         definition = self._resolve_definition(xid)
         row = self._view.entity(definition) if definition is not None else None
-        if row is None:
-            return 0
-        private = loads_trusted(row.private)
-        return known_highest_number(private.get(FACADE, {}), private, loads_trusted(row.attributes))
+        highest: int = loads_trusted(row.private).get(FACADE, {}).get(HIGHEST_NUMBER, 0) if row is not None else 0
+        return highest
 
     def _live_numbers(self, definition: str) -> dict[str, int]:
         """The numbers of the Versions that the registry shows, by versionid."""

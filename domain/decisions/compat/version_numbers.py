@@ -5,8 +5,8 @@ Rules LEG-210, LEG-405, LEG-406, LEG-409, LEG-707.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from annals.domain.compat.legacy_apis import FACADE, legacy_api_of, number_from_id, without_members
 from annals.domain.compat.number_ranges import NumberRanges
@@ -18,9 +18,9 @@ from annals.domain.decisions.rules import ancestry
 
 #: The member of a Resource's `facade` with the numbers of its deleted Versions, in the notation of `NumberRanges`.
 USED_NUMBERS: Final = "used"
-#: The member with the highest number that any of its Versions ever had. Only definitions have it that have deleted
-#: Versions, or of which the id of a Version is not its number; it says which numbers are free without reading all
-#: Versions.
+#: The member with the highest number that any of its Versions ever had, so that the next one is known without reading
+#: all Versions. Only definitions have it to which a legacy API has added a Version, that have deleted Versions, or of
+#: which the id of a Version is not its number.
 HIGHEST_NUMBER: Final = "highest"
 #: The members that belong to the lifetime of a definition, and not to its state at a moment.
 LIFETIME_MEMBERS: Final = (USED_NUMBERS, HIGHEST_NUMBER)
@@ -35,6 +35,8 @@ def number_versions(changes: ChangeSet) -> None:
         if resource.only_appends and not _are_free_numbers_known(resource):
             changes.load_versions(resource)
         if not _is_id_its_number(resource):
+            if HIGHEST_NUMBER not in resource.facade:  # it is stored now, and trusted from then on
+                changes.load_versions(resource)
             _number_versions(changes, resource)
 
 
@@ -43,26 +45,13 @@ def used_numbers(resource: ResourceDraft) -> NumberRanges:
     return NumberRanges.parse(resource.facade.get(USED_NUMBERS, ""))
 
 
-def known_highest_number(facade: Mapping[str, Any], private: Mapping[str, Any], attributes: Mapping[str, Any]) -> int:
-    """The highest number that any Version of a stored definition ever had; 0 if it is not known without reading all.
-
-    facade, private, attributes: of the definition.
-    """
-    highest: int = facade.get(HIGHEST_NUMBER, 0)
-    if highest or USED_NUMBERS in facade:
-        return highest
-    # Nothing was removed. So if there are as many Versions as ids that the server assigned, they have just these ids.
-    counter: int = private.get("counter", 0)
-    return counter if counter == attributes.get("versionscount", 0) else 0
-
-
 def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
     """The number of a Version that a legacy API adds; it is also its id, so that the Version is the latest (LEG-406).
 
     It is higher than every number and every server-assigned id that the definition ever had, and no Version has it as
     an id.
     """
-    highest, removed_numbers = _highest_number(resource), used_numbers(resource)
+    highest, removed_numbers = resource.facade.get(HIGHEST_NUMBER, 0), used_numbers(resource)
     if not highest:
         changes.load_versions(resource)
         numbers = [version.number for version in resource.versions.values()]
@@ -106,9 +95,7 @@ def _number_versions(changes: ChangeSet, resource: ResourceDraft) -> None:
     used = previously_used.with_numbers(deleted_numbers).without_numbers(version.number for version in new_versions)
     others = without_members(resource.facade, *LIFETIME_MEMBERS)
     used_member = {USED_NUMBERS: used.text} if used.ranges else {}
-    needs_highest = bool(used.ranges) or any("number" in version.facade for version in resource.versions.values())
-    highest_member = {HIGHEST_NUMBER: max(taken_numbers)} if needs_highest or HIGHEST_NUMBER in resource.facade else {}
-    resource.facade = {**others, **used_member, **highest_member}
+    resource.facade = {**others, **used_member, HIGHEST_NUMBER: max(taken_numbers)}
 
 
 def _assign_next_numbers(resource: ResourceDraft, taken_numbers: set[int], versions: Sequence[VersionDraft]) -> None:
@@ -134,9 +121,12 @@ def _are_free_numbers_known(resource: ResourceDraft) -> bool:
 
 def _highest_number(resource: ResourceDraft) -> int:
     """The highest number that any Version had before the change; 0 if it is not known without reading all Versions."""
-    entity = resource.entity
-    private, attributes = (entity.private, entity.attributes) if entity is not None else ({}, {})
-    return known_highest_number(resource.facade, private, attributes)
+    highest: int = resource.facade.get(HIGHEST_NUMBER, 0)
+    if highest or USED_NUMBERS in resource.facade or resource.entity is None:
+        return highest
+    # Nothing was removed. So if there are as many Versions as ids that the server assigned, they have just these ids.
+    counter: int = resource.entity.private.get("counter", 0)
+    return counter if counter == resource.entity.attributes.get("versionscount") else 0
 
 
 def _is_id_its_number(resource: ResourceDraft) -> bool:
@@ -144,7 +134,8 @@ def _is_id_its_number(resource: ResourceDraft) -> bool:
     if USED_NUMBERS in resource.facade or HIGHEST_NUMBER in resource.facade:
         return False
     for version in resource.versions.values():
-        if version.deletion_reason is not None or version.facade or not number_from_id(version.id):
+        is_posted = version.assigned_number is not None
+        if is_posted or version.deletion_reason is not None or version.facade or not number_from_id(version.id):
             return False
     return True
 

@@ -35,6 +35,14 @@ def versions(*ids: str, **more: Any) -> WriteTree:
     return WriteTree(f"{S}/versions", {id: {"format": "Text/1", **more} for id in ids}, WriteMethod.POST)
 
 
+def oldest_first(maxversions: int) -> ReplaceModel:
+    """Gives schemas a limit of Versions, and the order of their creation."""
+    model = source(maxversions)
+    model["groups"]["schemagroups"]["resources"]["schemas"]["versionmode"] = "createdat"
+    return ReplaceModel(model)
+
+
+LONG_AGO = "1990-01-01T00:00:00Z"
 #: An id of digits that is too large to be used as a number.
 LONG = str(10**15)
 #: Sequences of commands, and the numbers of the schema's Versions after them.
@@ -72,6 +80,13 @@ GIVEN: list[tuple[str, list[Any], dict[str, int]]] = [
      {"1": 1, "2": 2, "a": 3}),
     ("also when their id is written again", [ReplaceModel(source(1)), versions("a"), versions("b"), versions("a")],
      {"a": 1, "b": 2}),
+    ("a restored counter is no highest number",
+     [post(S, b"1"), post(S, b"2"), post(S, b"3"), DeleteEntities(S), versions("7", "8"), Restore(f"{S}/meta", 16),
+      versions("9"), post(S, b"4"), versions("b")], {"7": 7, "8": 8, "9": 9, "10": 10, "b": 11}),
+    ("nor one of a Version that was pruned at once",
+     [oldest_first(2), post(S, b"1"), post(S, b"2"), WriteTree(S, {"format": "Text/1", "createdat": LONG_AGO},
+      WriteMethod.POST), oldest_first(0), versions("9"), post(S, b"3"), versions("b")],
+     {"1": 1, "2": 2, "9": 9, "10": 10, "b": 11}),
     ("created and pruned at once, there was none", [ReplaceModel(source(1)), versions("a", "b")], {"b": 1}),
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 from annals.domain.compat.errors import Conflict, InvalidDefinition
 from annals.domain.compat.legacy_apis import FACADE
 from annals.domain.decisions.commands import Command, DeleteEntities, ReplaceModel, WriteMethod, WriteTree
+from annals.domain.decisions.compat.version_numbers import LIFETIME_MEMBERS
 from annals.domain.decisions.world import Decision
 from annals.domain.errors.problems import NotFound
 from annals.domain.registry.events import EntityUpdated
@@ -30,9 +31,9 @@ def registry() -> MemoryRegistry:
 
 
 def facade(registry: MemoryRegistry, xid: str) -> dict[str, Any]:
-    """Returns the data of an entity that only the legacy APIs use."""
+    """The legacy data of an entity, without those of numbers."""
     found: dict[str, Any] = registry.get(xid).private.get(FACADE, {})
-    return found
+    return {name: value for name, value in found.items() if name not in LIFETIME_MEMBERS}
 
 
 def outcome(decision: Decision) -> tuple[str, int | None, bool]:
