@@ -414,8 +414,8 @@ class Settings(BaseSettings):
     )
     sinks_ca: Annotated[str | None, validated_by(check_authorities)] = Field(
         None,
-        description="path of a PEM file with additional certificate authorities for sinks, links, and the registries "
-        "that commands ask",
+        description="path of a PEM file with additional certificate authorities for sinks and links, and for the "
+        "registries that `annals import`, `annals export` and `annals log hash` ask",
     )
     sinks_validation: Literal["required", "optional", "off"] = Field(
         "optional",

@@ -26,6 +26,8 @@ ALIAS: Final = "alias"
 #: The list of contexts of Apicurio, which has none, in each release; others name the default context without colons.
 _APICURIO_CONTEXTS: Final = [f":{DEFAULT_CONTEXT}:"]
 _OK: Final = 200
+#: Why the path of a subject with slashes does not lead to it.
+_DECODED: Final = "a proxy before the registry decodes paths"
 
 
 class RestReader:
@@ -67,7 +69,12 @@ class RestReader:
     def _read_or_error(self, subject: Subject, listed: Sequence[Any] = ()) -> tuple[Subject, SubjectCopy | RestError]:
         """Raises: RestError if there is no answer at all; the next request would get none either."""
         try:
-            return subject, self._read_subject(subject, listed)
+            copy = self._read_subject(subject, listed)
+            if "/" in subject.name and not copy.versions and not copy.config.get(ALIAS):
+                raise RestError(
+                    f"GET /subjects{self._path(subject)}/versions: the subject is listed, and {_DECODED}", _OK
+                )
+            return subject, copy
         except RestError as error:
             if not error.status:
                 raise
@@ -93,7 +100,7 @@ class RestReader:
         as its config and its mode is nothing, or that of another subject. Raises: RestError."""
         path = f"/subjects{self._path(subject)}/versions/{number}"
         if _listed_subject(self._read(f"{path}?deleted=true")) != subject:
-            raise RestError(f"GET {path} leads elsewhere: a proxy before the registry decodes paths", _OK)
+            raise RestError(f"GET {path} leads elsewhere: {_DECODED}", _OK)
         self._keeps_paths = True
 
     def _mode(self, path: str) -> str | None:

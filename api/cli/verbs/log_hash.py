@@ -52,7 +52,7 @@ def hash_(
     """
     difference = None
     with ExitStack() as stack:
-        remote = _open_remote(against, token) if against is not None else None
+        remote = _open_remote(against, token, database) if against is not None else None
         view, store = stack.enter_context(open_view(database))
         xid = parse_path_argument(path)
         local_hash = _hash_parts(view, store, xid, {"asof": [asof]} if asof else {})
@@ -66,8 +66,8 @@ def hash_(
         raise InvalidInput(f"{against} differs.")
 
 
-def _open_remote(url: str, token: str | None) -> RemoteRegistry:
-    return RemoteRegistry(url, bearer_token(token, url), load_settings().sinks_ca or "")
+def _open_remote(url: str, token: str | None, database: str | None) -> RemoteRegistry:
+    return RemoteRegistry(url, bearer_token(token, url), load_settings(database=database).sinks_ca or "")
 
 
 def _hash_parts(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:

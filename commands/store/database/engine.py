@@ -64,6 +64,8 @@ _DURABLE_COMMITS: Final = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
 )
+#: SQLSTATE of a session that was ended because it was idle in a transaction, so before it got a COMMIT.
+_SESSION_WAS_IDLE: Final = "25P03"
 #: `PQTRANS_INTRANS` of libpq.
 _IN_TRANSACTION: Final = 2
 #: The key of a SQLite connection's `info` with a function to call after each commit.
@@ -206,7 +208,8 @@ class WriterConnection:
             else:
                 driver.commit()
         except Exception as error:
-            if getattr(driver, "closed", False):  # maybe after the server has committed
+            is_lost = getattr(driver, "closed", False)  # maybe after the server has committed
+            if is_lost and getattr(getattr(error, "orig", error), "sqlstate", None) != _SESSION_WAS_IDLE:
                 raise CommitUnconfirmed from error
             raise
         if after_commit := connection.info.get(_AFTER_COMMIT):

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
+import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from annals.commands.store.database import engine
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES
@@ -59,15 +60,9 @@ def test_settings_that_fail_are_set_again(postgres_url: str, monkeypatch: pytest
     store.close()
 
 
-def _waits_for_lock(store: Store, statement: str) -> bool:
-    """Whether a session waits for the write lock with a statement that contains a text."""
-    query = "SELECT query FROM pg_stat_activity WHERE wait_event = 'advisory'"
-    with store.engine.connect() as connection:  # a transaction sees the sessions of one moment
-        return any(statement in row.query for row in connection.exec_driver_sql(query))
-
-
-def test_a_writer_does_not_wait_for_ever(postgres_url: str) -> None:
+def test_a_writer_does_not_wait_for_ever(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen process keeps the write lock. Others wait for a minute, or as long as the operator has set."""
+    begin = engine._BEGIN_WITH_LOCK
     store = Store(postgres_url)
     store.create()
     with store.writing() as tx:
@@ -75,14 +70,14 @@ def test_a_writer_does_not_wait_for_ever(postgres_url: str) -> None:
         impatient = Store(postgres_url.replace("=-c", "=-clock_timeout%3D300%20-c"))
         with pytest.raises(driver_errors(), match="lock timeout"), impatient.writing():
             pass
-        patient = Store(postgres_url)
-        waiting = threading.Thread(target=lambda: settings(patient, "SELECT 1"))
-        waiting.start()
-        until(partial(_waits_for_lock, store, "60s"))
-    waiting.join()
-    assert settings(patient, "SHOW lock_timeout") == ["0"]  # statements of the transaction itself may take longer
-    for each in (store, impatient, patient):
-        each.close()
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "_BEGIN_WITH_LOCK", begin.replace("'60s'", "'300ms'"))
+            with pytest.raises(driver_errors(), match="lock timeout"), Store(postgres_url).writing():
+                pass
+    assert "'60s'" in begin
+    assert settings(store, "SHOW lock_timeout") == ["0"]  # statements of the transaction itself may take longer
+    store.close()
+    impatient.close()
 
 
 def test_a_lost_answer_to_a_commit_is_no_refusal(postgres_url: str) -> None:
@@ -94,6 +89,9 @@ def test_a_lost_answer_to_a_commit_is_no_refusal(postgres_url: str) -> None:
     with pytest.raises(CommitUnconfirmed) as raised, store.writing() as tx:
         tx.connection.exec_driver_sql("INSERT INTO document VALUES ('x', '')")
     assert describe_outage(raised.value) == str(raised.value)
+    with pytest.raises(DBAPIError, match="idle-in-transaction"), store.writing() as tx:  # so it got no COMMIT
+        tx.connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 50")
+        time.sleep(0.5)
     assert settings(store, "SELECT 1") == [1]
     store.close()
 
