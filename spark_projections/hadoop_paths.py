@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -48,3 +49,12 @@ def hadoop_folder(spark: SparkSession, uri: str) -> HadoopFolder:
     path_class = context._jvm.org.apache.hadoop.fs.Path
     root = path_class(with_s3a_scheme(uri))
     return HadoopFolder(root.getFileSystem(context._jsc.hadoopConfiguration()), root, path_class)
+
+
+def file_names(folder: HadoopFolder) -> Iterator[str]:
+    """The names in a folder, one by one, because there may be very many; none where there is no such folder."""
+    if not folder.filesystem.exists(folder.root):
+        return
+    files = folder.filesystem.listStatusIterator(folder.root)
+    while files.hasNext():
+        yield str(files.next().getPath().getName())

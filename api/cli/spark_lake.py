@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from annals.api.cli.spark_session import (
 if TYPE_CHECKING:
     from annals.spark_projections.lake.append import AppendReport, Lake
     from annals.spark_projections.lake.source import LogSource
+    from annals.spark_projections.lake.verify import TableReport
 
 FormatName = Literal["delta", "iceberg", "parquet"]
 #: The connectors that each format needs.
@@ -95,12 +96,15 @@ def _may_pass(error: Exception) -> bool:
 def _append_once(
     lake: Lake, source: LogSource, location: LogLocation, names: Collection[str], is_stopped: Callable[[], bool]
 ) -> AppendReport:
-    from annals.spark_projections.lake.append import append
+    from annals.spark_projections.lake.append import AnotherLog, append
     from annals.spark_projections.lake.observations import observe
     from annals.spark_projections.verify_log import UnverifiedLog
 
     try:
         result = append(lake, source, names, is_stopped=is_stopped)
+    except AnotherLog as error:
+        remedy = "choose the source that the lake has its log from, or another folder"
+        raise StoreError(f"{error}. Nothing was added; {remedy}.") from error
     except UnverifiedLog as error:
         raise StoreError(f"{error}. Nothing was added; {REMEDIES[location.source]}.") from error
     if location.source == "annals":
@@ -124,10 +128,24 @@ def verify_lake(place: LakePlace, head: tuple[int, str] | None, report: ReportPr
         result = verify(lake, ChainAnchors(head=LogHead(*head)) if head else None)
     for table in result.tables:
         typer.echo(f"{table.name}\t{table.position}\t{table.rows}\t{table.finding or 'equal to the log'}")
-    if damaged := [table.name for table in result.tables if table.finding]:
-        remedy = "remove the folders of these tables, and annals lake append makes them again"
-        raise StoreError(f"{', '.join(damaged)} differ from the log; {remedy}.")
-    typer.echo(f"position {result.head.position}, chain {result.head.chain}, state {result.statehash}")
+    if damaged := [table for table in result.tables if table.finding]:
+        raise StoreError(f"{_what_to_do(damaged)}.")
+    typer.echo(result.summary)
+
+
+def _what_to_do(damaged: Sequence[TableReport]) -> str:
+    """What to do about tables with findings."""
+    from annals.spark_projections.lake.tables import LOG
+
+    first = damaged[0]
+    if first.name == LOG:
+        # The other tables may be right, although they differ from this log.
+        is_there = first.position or first.rows
+        state, first_step = ("not the one that was written", "remove its folder, ") if is_there else ("missing", "")
+        remedy = f"{first_step}annals lake append makes it again, and then annals lake verify compares the other tables"
+        return f"{LOG} is {state}, so no table is proven; {remedy}"
+    names = ", ".join(table.name for table in damaged)
+    return f"{names} differ from the log; remove the folders of these tables, and annals lake append makes them again"
 
 
 def optimize_lake(place: LakePlace, keep_hours: float, report: ReportProgress) -> None:

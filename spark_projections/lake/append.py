@@ -81,6 +81,10 @@ class Lake:
         return LogHead(position, str(last[0][0]))
 
 
+class AnotherLog(UnverifiedLog):
+    """A source has another log than the lake."""
+
+
 class AppendReport(NamedTuple):
     """What a run has done. position: of the table `log`. events: that the log had more than before."""
 
@@ -99,7 +103,7 @@ def append(
 
     report_step: called after each step. is_stopped: called before each table; the next run makes those that are left.
     Raises: UnverifiedLog for events that do not continue the log of the lake, and for a log that ends before it;
-    LakeError.
+    AnotherLog; LakeError.
     """
     before = lake.head()
     # First, because a source that cannot be read leaves no folder behind.
@@ -122,7 +126,7 @@ def _append_log(
         # The rows that are written must be those that were verified.
         new = new.persist()
     try:
-        end = verify_log(new, start=head)
+        end = _verify_new(new, source, head)
         if end.position < stated_end:
             raise UnverifiedLog(
                 f"the log ends at position {stated_end}, and only events up to {end.position} are shown"
@@ -139,15 +143,23 @@ def _append_log(
     return end.position
 
 
+def _verify_new(new: DataFrame, source: LogSource, head: LogHead) -> LogHead:
+    """The end of new events that continue the log of the lake. Raises: UnverifiedLog."""
+    try:
+        return verify_log(new, start=head)
+    except UnverifiedLog:
+        # The events of another log do not continue this one either, though nobody has changed them.
+        _check_same_log(source, head)
+        raise
+
+
 def _check_same_log(source: LogSource, head: LogHead) -> None:
-    """Checks that a source without new events has the log of the lake. Raises: UnverifiedLog."""
+    """Checks that a source has the log of the lake, up to the end of that. Raises: UnverifiedLog, AnotherLog."""
     chain = source.chain_at(head.position) if head.position else None
     if chain is None and head.position and not source.may_forget:
         raise UnverifiedLog(f"no interaction ends at position {head.position}, up to which the lake has its log")
     if chain is not None and chain != head.chain:
-        raise UnverifiedLog(
-            f"it is another log than that of the lake: the chain hash differs at position {head.position}"
-        )
+        raise AnotherLog(f"it is another log than that of the lake: the chain hash differs at position {head.position}")
 
 
 def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_step: ReportStep) -> None:

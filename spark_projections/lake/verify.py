@@ -21,7 +21,7 @@ from annals.spark_projections.lake.rows import REMOVED
 from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.tables import DOCUMENTS, LOG, TABLES
 from annals.spark_projections.log_schema import LogHead
-from annals.spark_projections.verify_log import ChainAnchors, UnverifiedLog, verify_log
+from annals.spark_projections.verify_log import LOG_START, ChainAnchors, UnverifiedLog, verify_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,11 +45,25 @@ class TableReport(NamedTuple):
 
 
 class LakeReport(NamedTuple):
-    """The result for a lake. head: the end of `log`. statehash: of `entities`, in hex; the log has it there."""
+    """The result for a lake.
+
+    head: the end of `log`. statehash: of `entities` at its position, in hex; the log has it there. Empty where there is
+    no such table, because a lake may have some of the tables only.
+    """
 
     head: LogHead
     statehash: str
     tables: tuple[TableReport, ...]
+
+    @property
+    def summary(self) -> str:
+        """What is proven, if no table has a finding."""
+        proven = f"position {self.head.position}, chain {self.head.chain}"
+        if not self.statehash:
+            return f"{proven}; the state is not proven, because there is no table {_ENTITIES}"
+        position = next(table.position for table in self.tables if table.name == _ENTITIES)
+        place = f" at position {position}" if position != self.head.position else ""
+        return f"{proven}, state {self.statehash}{place}"
 
 
 def verify(lake: Lake, anchors: ChainAnchors | None = None) -> LakeReport:
@@ -83,6 +97,8 @@ def _to_sums(batches: Batches) -> Batches:
 def _verify_log(lake: Lake, anchors: ChainAnchors | None) -> tuple[LogHead, TableReport]:
     position = lake.table(LOG).position()
     rows = lake.table(LOG).read().count()
+    if not position and not rows:
+        return LOG_START, TableReport(LOG, position, rows, "it is missing")
     try:
         head = verify_log(lake.log(0, max(position, rows)), anchors)
     except UnverifiedLog as error:
@@ -99,7 +115,10 @@ def _verify_table(lake: Lake, name: str, state: bytes) -> TableReport:
 
 
 def _findings(lake: Lake, name: str, position: int, rows: DataFrame, state: bytes) -> Iterator[str]:
-    if position > lake.table(LOG).position():
+    logged = lake.table(LOG).position()
+    if not logged:
+        yield "it cannot be compared, because log is missing"
+    if position > logged:
         yield "it is further than log"
     if name == DOCUMENTS:
         damaged = rows.where(f.sha2("content", 256) != f.col("sha256")).count()

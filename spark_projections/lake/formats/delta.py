@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from annals.spark_projections.hadoop_paths import hadoop_folder
+from annals.spark_projections.hadoop_paths import file_names, hadoop_folder
 from annals.spark_projections.lake.formats.contract import (
     LakeError,
     ReportStep,
@@ -131,15 +131,8 @@ class DeltaLakeTable:
 
     def _exists(self) -> bool:
         """Whether the table has a commit. A process that was killed while it made the table leaves a folder without."""
-        folder = hadoop_folder(self._spark, f"{self._uri}/_delta_log")
-        if not folder.filesystem.exists(folder.root):
-            return False
-        # One by one up to the first commit, because there may be very many.
-        files = folder.filesystem.listStatusIterator(folder.root)
-        while files.hasNext():
-            if _LOG_FILE.fullmatch(str(files.next().getPath().getName())):
-                return True
-        return False
+        names = file_names(hadoop_folder(self._spark, f"{self._uri}/_delta_log"))
+        return any(_LOG_FILE.fullmatch(name) for name in names)
 
     def _delta_log(self) -> Any:
         jvm: Any = self._spark._jvm

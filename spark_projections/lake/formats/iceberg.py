@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import functions as f
 
-from annals.spark_projections.hadoop_paths import hadoop_folder
+from annals.spark_projections.hadoop_paths import file_names, hadoop_folder
 from annals.spark_projections.lake.formats.contract import (
     LakeError,
     ReportStep,
@@ -32,6 +33,9 @@ POSITION: Final = "annals.position"
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 #: Hours after which a file that no snapshot refers to cannot be a part of a transaction; Iceberg refuses less than 24.
 _UNFINISHED_HOURS: Final = 25.0
+_VERSION_HINT: Final = "version-hint.text"
+#: The metadata of a version of the table, which are compressed if the session says so.
+_VERSION: Final = re.compile(r"v[0-9]+(\.gz)?\.metadata\.json(\.gz)?")
 #: Errors about a transaction that another process committed first.
 _CONFLICTS: Final = ("iceberg.exceptions.CommitFailedException", "iceberg.exceptions.ValidationException")
 
@@ -155,8 +159,15 @@ class IcebergLakeTable:
         return {int(row.position): int(row.snapshot_id) for row in rows if row.position is not None}
 
     def _exists(self) -> bool:
-        folder = hadoop_folder(self._spark, f"{self._uri}/metadata/version-hint.text")
-        return bool(folder.filesystem.exists(folder.root))
+        """Whether the table has a version, with or without the file that hints at the newest one.
+
+        Each commit of Iceberg deletes that file before it writes the next one. A process may be killed in between, or
+        look in between; Iceberg then finds the newest version itself, as the names of metadata have their numbers.
+        """
+        metadata = hadoop_folder(self._spark, f"{self._uri}/metadata")
+        if metadata.filesystem.exists(metadata.make_path(metadata.root, _VERSION_HINT)):
+            return True  # without a look at the files, which may be very many
+        return any(_VERSION.fullmatch(name) for name in file_names(metadata))
 
 
 def _before(hours: float) -> datetime:

@@ -134,7 +134,10 @@ class ParquetLakeTable:
         targets = {path: path.replace(staged, _DATA, 1) for path in sorted(self._files(staged))}
         for path, target in targets.items():
             self._filesystem.mkdirs(self._path(target).getParent())
-            self._filesystem.rename(self._path(path), self._path(target))
+            # Hadoop leaves it to each filesystem whether it raises an error or returns false.
+            if not self._filesystem.rename(self._path(path), self._path(target)):
+                places = f"{self._uri}/{path} to {self._uri}/{target}"
+                raise LakeError(f"the filesystem has not renamed {places}; {self._table.name} is as it was")
         self._remove(staged)
         return tuple(targets.values())
 

@@ -7,6 +7,8 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from annals.api.app import create_app
 from annals.api.settings.settings import Settings
+from annals.commands.store.hashes import EMPTY_HASH, ChainHasher
 from annals.projections.log.documents import document_content
-from annals.projections.log.table_rows import LogTableRow
+from annals.projections.log.table_rows import LogTableRow, interaction_of, log_row
 from annals.spark_projections.lake.append import Lake
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.rows import ROWS, LogPart
@@ -131,6 +134,19 @@ def _epochs(value: Any) -> Iterator[tuple[str, int]]:
         yield xid.lower(), value["epoch"]
     for member in value.values():
         yield from _epochs(member)
+
+
+def log_of_another_registry(rows: Iterable[LogTableRow], url: str) -> list[LogTableRow]:
+    """A log with the same events, which is valid: its chain hashes are those of a registry with another URL."""
+    chain, chained = EMPTY_HASH, list[LogTableRow]()
+    for _, events in groupby(rows, attrgetter("first")):
+        changed = [event._replace(registry_url=url) for event in events]
+        hasher = ChainHasher(chain, interaction_of(changed[0]))
+        for event in changed:
+            hasher.add(log_row(event))
+        chain = hasher.digest(changed[-1].statehash)
+        chained += [event._replace(chain=chain) for event in changed]
+    return chained
 
 
 def with_sizes(documents: DataFrame) -> DataFrame:

@@ -6,6 +6,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -22,7 +23,7 @@ from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.tables import TABLES
 from annals.spark_projections.verify_log import UnverifiedLog
 from tests.spark_projections.lake.conftest import FullLake, NewLake
-from tests.spark_projections.lake.lakes import ExampleLog, check_lake, each_format, plain
+from tests.spark_projections.lake.lakes import ExampleLog, check_lake, each_format, log_of_another_registry, plain
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
@@ -137,16 +138,16 @@ def test_a_lake_has_one_writer(full_lake: FullLake, example_log: ExampleLog) -> 
     append(lake, example_log.source())
 
 
-def test_another_log_is_refused(full_lake: FullLake, example_log: ExampleLog) -> None:
-    # P-14: a log that does not continue the chain of the tables adds nothing
-    lake, end = full_lake("delta"), example_log.ends()[-1]
-    forged = [
-        row._replace(position=row.position + 1, first=row.first + 1, last=row.last + 1) for row in example_log.rows
-    ]
-    other = ExampleLog(example_log.spark, forged, [])
-    with pytest.raises(UnverifiedLog, match=f"position {end + 1}: "):
-        append(lake, other.source())
-    assert lake.head().position == end
+def test_a_log_that_is_changed_after_the_lake_is_refused(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path
+) -> None:
+    # P-14: events that do not continue the chain of the tables add nothing
+    lake, (half, _) = new_lake("parquet", tmp_path), example_log.halves()
+    append(lake, example_log.source(half), ["log"])
+    changed = [row._replace(caller="mallory") if row.position > half else row for row in example_log.rows]
+    with pytest.raises(UnverifiedLog, match=f"^position {half + 1}: the chain hash differs: "):
+        append(lake, ExampleLog(lake.spark, changed, []).source())
+    assert lake.head().position == half
 
 
 def test_a_log_that_is_not_that_of_the_lake(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
@@ -155,13 +156,32 @@ def test_a_log_that_is_not_that_of_the_lake(new_lake: NewLake, example_log: Exam
     append(lake, example_log.source(), ["log"])
     *rows, last = example_log.rows
     other = ExampleLog(lake.spark, [*rows, last._replace(chain=bytes(32))], [])
-    with pytest.raises(
-        UnverifiedLog, match=f"another log than that of the lake: the chain hash differs at position {last.position}"
-    ):
+    with pytest.raises(UnverifiedLog) as refused:
         append(lake, other.source())
+    another = "it is another log than that of the lake: the chain hash differs at position"
+    assert str(refused.value) == f"{another} {last.position}"
     with pytest.raises(UnverifiedLog, match=f"no interaction ends at position {last.position}"):
         append(lake, example_log.source(example_log.halves()[0]))
     assert lake.existing_tables() == ["log"]
+
+
+def test_a_longer_log_that_is_not_that_of_the_lake(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
+    # its store is not damaged, so the error names what is mistaken
+    lake, (half, _) = new_lake("parquet", tmp_path), example_log.halves()
+    append(lake, example_log.source(half), ["log"])
+    other = ExampleLog(lake.spark, log_of_another_registry(example_log.rows, "http://other/"), []).source()
+    with pytest.raises(UnverifiedLog) as refused:
+        append(lake, other)
+    another = "it is another log than that of the lake: the chain hash differs at position"
+    assert str(refused.value) == f"{another} {half}"
+    # where its interactions end at other positions
+    with pytest.raises(UnverifiedLog, match=f"^no interaction ends at position {half}, up to which the lake has"):
+        append(lake, other._replace(chain_at=lambda position: None))
+    # a source that may lack what it had does not tell
+    with pytest.raises(UnverifiedLog, match=f"^position {half + 1}: the chain hash differs: "):
+        append(lake, other._replace(chain_at=lambda position: None, may_forget=True))
+    assert (lake.existing_tables(), lake.head().position) == (["log"], half)
+    append(new_lake("parquet", tmp_path / "other"), other, ["log"])
 
 
 def test_a_caller_who_does_not_see_the_end_of_the_log(
@@ -253,6 +273,40 @@ def test_optimizing_keeps_what_another_process_commits(
     monkeypatch.setattr(ParquetLakeTable, "_files", list_after_another)
     optimize(lake, 0, ["entities"])
     assert lake.table("entities").position() == end
+    assert plain(lake.table("entities").read()) == example_log.table("entities")
+
+
+class _RefusingFilesystem:
+    """A filesystem of Hadoop that, as some do, answers that it has not renamed data instead of raising an error."""
+
+    def __init__(self, filesystem: Any) -> None:
+        self._filesystem = filesystem
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._filesystem, name)
+
+    def rename(self, path: Any, target: Any) -> bool:
+        return not path.getName().endswith(".parquet") and bool(self._filesystem.rename(path, target))
+
+
+def test_a_file_that_is_not_renamed_is_in_no_manifest(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, (half, end) = new_lake("parquet", tmp_path), example_log.halves()
+    append(lake, example_log.source(half), ["entities"])
+    append(lake, example_log.source(), [])
+    stored, rows = lake.table("entities"), compute_rows(lake, "entities", half, end)
+    assert isinstance(stored, ParquetLakeTable)
+    monkeypatch.setattr(stored, "_filesystem", _RefusingFilesystem(stored._filesystem))
+    file = r"\S+\.parquet"
+    says = rf"^the filesystem has not renamed \S+/entities/_{file} to \S+/entities/data/{file}; entities is as it was$"
+    for is_optimized in (False, True):
+        with pytest.raises(LakeError, match=says) as refused:
+            stored.optimize(0) if is_optimized else stored.commit(rows, end, lambda step: None, half)
+        assert not isinstance(refused.value, LakeBusy)
+    again = lake.table("entities")
+    assert (again.position(), plain(again.read())) == (half, example_log.table("entities", half))
+    append(lake, example_log.source(), ["entities"])
     assert plain(lake.table("entities").read()) == example_log.table("entities")
 
 

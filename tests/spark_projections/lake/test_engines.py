@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,9 +18,11 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 
 from annals.spark_projections.lake.append import Lake
+from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.tables import ALL_TABLES, TABLES
 from tests.spark_projections.lake.conftest import FullLake
 from tests.spark_projections.lake.lakes import ExampleLog, each_format
+from tests.support.serving import ROOT
 
 pytestmark = [pytest.mark.uses("Spark"), pytest.mark.timeout(1200)]
 
@@ -41,8 +45,8 @@ def _iceberg(lake: Lake, name: str, folder: Path) -> Table:
     catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{lake.uri}")
     catalog.create_namespace_if_not_exists("annals")
     metadata = _folder(lake, name) / "metadata"
-    version = (metadata / "version-hint.text").read_text().strip()
-    return catalog.register_table(f"annals.{name}", f"file://{metadata}/v{version}.metadata.json")
+    newest = max(metadata.glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0]))
+    return catalog.register_table(f"annals.{name}", newest.as_uri())
 
 
 def _rows(found: Any) -> _Rows:
@@ -91,6 +95,34 @@ def test_parquet(full_lake: FullLake, name: str) -> None:
     assert _rows(duckdb.execute(f"SELECT {', '.join(_COLUMNS)} FROM {read}", [files]).fetchall()) == wanted
     frame = pl.scan_parquet(files, hive_partitioning=True, try_parse_hive_dates=False)
     assert _rows(frame.select(*_COLUMNS).collect().rows()) == wanted
+
+
+def _program(word: str) -> str:
+    """The only program of the guide with a word."""
+    text = (ROOT / "docs" / "guides" / "lake" / "README.md").read_text()
+    (program,) = (program for program in re.findall(r"```py\n(.*?)```", text, re.DOTALL) if word in program)
+    return str(program)
+
+
+@pytest.mark.parametrize("format", each_format("delta"))
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_the_programs_of_the_guide(
+    full_lake: FullLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: FormatName
+) -> None:
+    lake = full_lake(format)
+    # at the moment in which a commit of Iceberg exchanges that file
+    shutil.copytree(lake.uri, tmp_path / "lake", ignore=shutil.ignore_patterns("*version-hint*"))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    program = _program({"delta": "deltalake", "iceberg": "pyiceberg", "parquet": "manifest"}[format])
+    exec(program.replace("/data/lake", str(tmp_path / "lake")), names)
+    changes = lake.table("changes").read()
+    if format == "parquet":
+        assert sum(parquet.read_metadata(file).num_rows for file in names["files"]) == changes.count() > 0
+        return
+    wanted = _rows(changes.where("month = '2026-03'").select("position", "path").collect())
+    found = names["changes"] if format == "delta" else names["table"].scan(row_filter="month == '2026-03'").to_arrow()
+    assert _rows(zip(*found.select(["position", "path"]).to_pydict().values(), strict=True)) == wanted != []
 
 
 #: Queries by xid, by time and by both, which need only a part of a table.
