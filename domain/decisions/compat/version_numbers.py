@@ -51,7 +51,8 @@ def next_number(changes: ChangeSet, resource: ResourceDraft) -> int:
     It is higher than every number and every server-assigned id that the definition ever had, and no Version has it as
     an id.
     """
-    highest, removed_numbers = resource.facade.get(HIGHEST_NUMBER, 0), used_numbers(resource)
+    highest: int = resource.facade.get(HIGHEST_NUMBER, 0)
+    removed_numbers = used_numbers(resource)
     if not highest:
         changes.load_versions(resource)
         numbers = [version.number for version in resource.versions.values()]
