@@ -8,6 +8,7 @@ import pytest
 
 from annals.projections.database import drivers
 from annals.projections.database.connections import PLANNER_SETTINGS
+from annals.projections.entities import publications
 from annals.projections.entities.index_values import text_value
 from annals.projections.entities.view import View
 from tests.support.plans import explained
@@ -79,6 +80,15 @@ def test_a_subtree_is_a_range_of_tree_keys(large: Registry) -> None:
         assert "entity_pkey" in found or "sqlite_autoindex_entity" in found
         assert "SCAN" not in found and "Seq Scan" not in found
         assert "TEMP B-TREE" not in found
+
+
+@pytest.mark.parametrize("query", [publications._LIVE_WITH_DOCUMENT, publications._RETAINED_WITH_DOCUMENT])
+def test_versions_with_a_document_are_looked_for_in_one_resource(large: Registry, query: str) -> None:
+    # LEG-531: a POST of a schema looks through the rows of its versions, and not for the document in all rows
+    for value in ("'!dirs!d7!files!f7!versions!'", "'!dirs!d7!files!f7!versions\"'", "'x'"):
+        query = query.replace("?", value, 1)
+    found = plan(large, query)
+    assert "SCAN" not in found and "Seq Scan" not in found
 
 
 def test_a_collection_is_a_range_of_one_type(large: Registry) -> None:
