@@ -131,13 +131,15 @@ class Store:
             self.public_url = stored_url
 
     @contextmanager
-    def writing(self, inline: Sequence[InlineProjection] = ()) -> Iterator[WriteTransaction]:
+    def writing(
+        self, inline: Sequence[InlineProjection] = (), *, waits_long: bool = True
+    ) -> Iterator[WriteTransaction]:
         """A transaction that holds the write lock; it is durable when the context ends, undone when it raises.
 
-        inline: the projections of what it appends.
+        inline: the projections of what it appends. waits_long: see `WriterConnection.transaction`.
         """
         with self._lock:
-            with self._writer.transaction() as connection:
+            with self._writer.transaction(waits_long=waits_long) as connection:
                 transaction = WriteTransaction(self, connection, self._world(connection), inline)
                 position, chain = transaction.log_end.position, transaction.log_end.chain
                 self._known_end.check_end(connection.connection.driver_connection, position, chain)

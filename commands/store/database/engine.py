@@ -37,8 +37,9 @@ _SET_COMPRESSION: Final = (
 )
 # The table's own oid separates the locks of two registries in schemas of one database.
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
-# A server that is frozen keeps the lock. Other servers wait as long as on SQLite, unless the operator has set a time.
-_BEGIN_WITH_LOCK: Final = (
+_BEGIN_WITH_LOCK: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED; {_TAKE_LOCK}"
+# Waits as long as on SQLite, unless the operator has set a time.
+_BEGIN_WITH_LOCK_SOON: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED;"
     " SELECT set_config('lock_timeout', '60s', true) WHERE current_setting('lock_timeout') = '0';"
     f" {_TAKE_LOCK}; SET LOCAL lock_timeout TO DEFAULT"
@@ -146,14 +147,15 @@ class WriterConnection:
         self._connection: Connection | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self, *, waits_long: bool = True) -> Iterator[Connection]:
         """A transaction with the write lock; it is durable when the block ends, undone when the block raises.
 
+        waits_long: on PostgreSQL, it waits for the lock as long as others hold it, and not for a minute.
         Raises: StoreFileChanged; CommitUnconfirmed; the errors of the driver.
         """
         with self._turns.turn() if self._turns else nullcontext():
             require_same_file(self._engine)
-            connection = self._begin()
+            connection = self._begin(waits_long)
             try:
                 yield connection
                 self._commit(connection)
@@ -168,7 +170,7 @@ class WriterConnection:
             connection.invalidate()
             connection.close()
 
-    def _begin(self) -> Connection:
+    def _begin(self, waits_long: bool) -> Connection:
         is_reused = self._connection is not None
         connection = self._connection or self._open()
         driver = _driver(connection)
@@ -176,12 +178,12 @@ class WriterConnection:
             if connection.dialect.name == "sqlite":
                 driver.execute("BEGIN IMMEDIATE")
             else:  # all statements in one round trip
-                driver.execute(_BEGIN_WITH_LOCK, prepare=False)
+                driver.execute(_BEGIN_WITH_LOCK if waits_long else _BEGIN_WITH_LOCK_SOON, prepare=False)
         except Exception:
             is_broken = getattr(driver, "broken", False)
             self.close()
             if is_reused and is_broken:  # the server has closed it since the last transaction
-                return self._begin()
+                return self._begin(waits_long)
             raise
         return connection
 
