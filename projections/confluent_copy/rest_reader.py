@@ -26,8 +26,6 @@ ALIAS: Final = "alias"
 #: The list of contexts of Apicurio, which has none, in each release; others name the default context without colons.
 _APICURIO_CONTEXTS: Final = [f":{DEFAULT_CONTEXT}:"]
 _OK: Final = 200
-#: Why the path of a subject with slashes does not lead to it.
-_DECODED: Final = "a proxy before the registry decodes paths"
 
 
 class RestReader:
@@ -45,8 +43,7 @@ class RestReader:
             yield Subject(DEFAULT_CONTEXT, "")
         else:
             yield from (Subject(context, "") for context in dict.fromkeys((GLOBAL_CONTEXT, DEFAULT_CONTEXT, *contexts)))
-        for name in pages(self._api, "/subjects", self._with("deleted=true", "&").lstrip("&")):
-            yield parse_subject(str(name))
+        yield from self._listed_subjects()
 
     def read_all(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, SubjectCopy | RestError]]:
         """See `SubjectSource`."""
@@ -71,9 +68,7 @@ class RestReader:
         try:
             copy = self._read_subject(subject, listed)
             if "/" in subject.name and not copy.versions and not copy.config.get(ALIAS):
-                raise RestError(
-                    f"GET /subjects{self._path(subject)}/versions: the subject is listed, and {_DECODED}", _OK
-                )
+                self._require_gone(subject)
             return subject, copy
         except RestError as error:
             if not error.status:
@@ -99,9 +94,18 @@ class RestReader:
         """Checks that the path of a subject with slashes leads to it. Behind a proxy that decodes paths, what was read
         as its config and its mode is nothing, or that of another subject. Raises: RestError."""
         path = f"/subjects{self._path(subject)}/versions/{number}"
-        if _listed_subject(self._read(f"{path}?deleted=true")) != subject:
-            raise RestError(f"GET {path} leads elsewhere: {_DECODED}", _OK)
-        self._keeps_paths = True
+        if _listed_subject(self._read(f"{path}?deleted=true")) == subject:
+            self._keeps_paths = True
+        else:
+            self._require_gone(subject)
+
+    def _require_gone(self, subject: Subject) -> None:
+        """Checks that a subject to which its path does not lead is not in the list any more. Raises: RestError."""
+        if subject in self._listed_subjects():
+            raise RestError(
+                f"GET /subjects{self._path(subject)} does not lead to it: a proxy before the registry decodes paths",
+                _OK,
+            )
 
     def _mode(self, path: str) -> str | None:
         members = self._read(f"/mode{path}")
@@ -133,6 +137,11 @@ class RestReader:
         if not all(isinstance(context, str) for context in contexts):
             raise RestError(f"GET /contexts: {NO_DOCUMENT}", _OK)
         return contexts
+
+    def _listed_subjects(self) -> Iterator[Subject]:
+        """All subjects, also soft-deleted ones; some maybe twice. Raises: RestError."""
+        names = pages(self._api, "/subjects", self._with("deleted=true", "&").lstrip("&"))
+        return (parse_subject(str(name)) for name in names)
 
     # --- versions ----------------------------------------------------------------------------------------------------
 

@@ -315,8 +315,16 @@ def _schema_version(values: Sequence[Any]) -> SchemaVersion:
     return SchemaVersion._make(row)
 
 
-#: A registration looks at all versions of its subject several times, and mostly the same subjects are written and read.
-_known_version: Final = lru_cache(maxsize=4096)(_schema_version)
+def _known_version(row: Values) -> SchemaVersion:
+    """`_schema_version`, through which most rows have gone before: a registration looks at all versions of its subject
+    several times, and mostly the same subjects are written and read."""
+    is_small = isinstance(row[_EXTRAS], str) and len(row[_EXTRAS]) <= _MAX_KEPT_EXTRAS
+    return _small_version(row) if is_small else _schema_version(row)
+
+
+_small_version: Final = lru_cache(maxsize=4096)(_schema_version)
+#: The number of characters of extras up to which a version stays in memory.
+_MAX_KEPT_EXTRAS: Final = 1000
 
 
 def _invalid_row(row: Sequence[Any]) -> UnreadableRow:

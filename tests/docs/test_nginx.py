@@ -265,6 +265,12 @@ def test_discovery_at_the_root_of_the_host(site: Site) -> None:
         assert answer_of(response).json == {"registries": [site.url]}
 
 
+def test_the_root_without_a_slash(site: Site) -> None:
+    # The public URL has none, and a redirect would turn a POST into a GET.
+    with site.sent("GET", site.prefix or "/") as response:
+        assert (response.status, answer_of(response).json["self"]) == (200, f"{site.url}/")
+
+
 def test_another_spelling_of_the_path(site: Site) -> None:
     """nginx finds the location by the decoded path, and the prefix in the path as it was sent, so it refuses this."""
     with site.sent("GET", "/%61nnals/capabilities") as response:

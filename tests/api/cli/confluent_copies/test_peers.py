@@ -198,6 +198,20 @@ def test_a_proxy_that_decodes_paths(annals: Annals, folder: Path, filled: str, a
     assert all("a proxy before the registry decodes paths" in line["reason"] for line in failed), failed
 
 
+def test_a_subject_with_a_slash_that_is_deleted_meanwhile(annals: Annals, folder: Path, filled: str) -> None:
+    # CSR-1002: its paths lead to nothing, but no proxy is the reason
+    lists = iter([["topic/2-value"]])
+
+    def answer(request: GatewayRequest) -> GatewayResponse | None:
+        if request.path == "/subjects":
+            return GatewayResponse(200, next(lists, []))
+        return without(*_DECODED, "/schemas")(request)
+
+    with gateway(filled, answer) as source:
+        copied = annals("import", "--from-confluent", source.url, "--database", sqlite(folder, "second"))
+    assert (copied.code, copied.err) == (0, "")
+
+
 def test_subjects_share_requests_to_a_server(annals: Annals, folder: Path, filled: str) -> None:
     """Independent subjects share a request; subjects that refer to them follow in a second one."""
     with serving_confluent(sqlite(folder, "second"), folder / "second") as second:
