@@ -82,6 +82,7 @@ def _run(arguments: Sequence[str], cwd: str, environment: Mapping[str, str], fil
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(file, stream.fileno())
         os.close(file)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's background process ignores it
     sys.argv = ["annals", *arguments]
 
     from annals.api.cli.main import main  # already imported by the fork server
