@@ -82,7 +82,7 @@ def _handle_together(
     batch: Sequence[PendingCommand], store: Store, inline: Sequence[InlineProjection], decide: Decide
 ) -> list[CommandOutcome]:
     """The outcomes of commands that share a transaction. Raises: _BatchFailed; the database's error, as `handle`."""
-    with store.writing(inline, waits_long=False) as transaction:
+    with store.writing(inline, limits_wait=True) as transaction:
         try:
             _prefetch(transaction.world, [pending.command for pending in batch])
             if keys := {key for pending in batch for key in content_keys(pending.check_results or {})}:
@@ -109,7 +109,7 @@ def _handle_one(
 ) -> CommandOutcome:
     """The outcome of a command that is alone in its transaction; a failed commit is its outcome too."""
     try:
-        with store.writing(inline, waits_long=False) as transaction:
+        with store.writing(inline, limits_wait=True) as transaction:
             if pending.dryrun:
                 return transaction.attempt(partial(record, transaction, pending, decide), dryrun=True)
             return record(transaction, pending, decide)

@@ -132,14 +132,14 @@ class Store:
 
     @contextmanager
     def writing(
-        self, inline: Sequence[InlineProjection] = (), *, waits_long: bool = True
+        self, inline: Sequence[InlineProjection] = (), *, limits_wait: bool = False
     ) -> Iterator[WriteTransaction]:
         """A transaction that holds the write lock; it is durable when the context ends, undone when it raises.
 
-        inline: the projections of what it appends. waits_long: see `WriterConnection.transaction`.
+        inline: the projections of what it appends. limits_wait: see `WriterConnection.transaction`.
         """
         with self._lock:
-            with self._writer.transaction(waits_long=waits_long) as connection:
+            with self._writer.transaction(limits_wait=limits_wait) as connection:
                 transaction = WriteTransaction(self, connection, self._world(connection), inline)
                 position, chain = transaction.log_end.position, transaction.log_end.chain
                 self._known_end.check_end(connection.connection.driver_connection, position, chain)

@@ -34,7 +34,8 @@ class RestReader:
     def __init__(self, api: RestApi, asof: str | None = None) -> None:
         self._api = api
         self._asof = f"asof={quote(asof, safe='')}" if asof is not None else ""
-        self._keeps_paths = False  # whether a request for a subject with slashes has reached it
+        #: Whether requests for subjects with slashes reach them; None until one was tried.
+        self._keeps_paths: bool | None = None
 
     def subjects(self) -> Iterator[Subject]:
         """All contexts, then all subjects, also soft-deleted ones; some maybe twice. Raises: RestError."""
@@ -100,8 +101,13 @@ class RestReader:
             self._require_gone(subject)
 
     def _require_gone(self, subject: Subject) -> None:
-        """Checks that a subject to which its path does not lead is not in the list any more. Raises: RestError."""
-        if subject in self._listed_subjects():
+        """Checks that a subject to which its path does not lead is not in the list any more.
+
+        The list is read once: behind a proxy that decodes paths, all subjects with slashes are out of reach.
+        Raises: RestError.
+        """
+        if self._keeps_paths is False or subject in self._listed_subjects():
+            self._keeps_paths = False
             raise RestError(
                 f"GET /subjects{self._path(subject)} does not lead to it: a proxy before the registry decodes paths",
                 _OK,

@@ -39,14 +39,15 @@ _SET_COMPRESSION: Final = (
 _TAKE_LOCK: Final = "SELECT pg_advisory_xact_lock('log'::regclass::oid::bigint)"
 _BEGIN_WITH_LOCK: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED; {_TAKE_LOCK}"
 # Waits as long as on SQLite, unless the operator has set a time.
-_BEGIN_WITH_LOCK_SOON: Final = (
+_BEGIN_WITH_LOCK_TIMEOUT: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED;"
     " SELECT set_config('lock_timeout', '60s', true) WHERE current_setting('lock_timeout') = '0';"
     f" {_TAKE_LOCK}; SET LOCAL lock_timeout TO DEFAULT"
 )
-#: For every session. The driver takes backslashes for what they are by default, which a database can have changed. The
-#: server ends the session of a host that is gone, with its locks, as soon as the clients end theirs of such a server
-#: (`_POSTGRESQL_OPTIONS`), and not after two hours. What the operator has set stays.
+#: For every session. Where `standard_conforming_strings` is off, the driver doubles the backslashes of bytes, and COPY
+#: stores both. By the other settings, the server notices a client whose host is gone, and frees its locks, as soon as
+#: the client notices such a server (`_POSTGRESQL_OPTIONS`); by default it takes two hours. What the operator has set
+#: stays.
 _SESSION_SETTINGS: Final = (
     "SET standard_conforming_strings = on;"
     " SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES ('tcp_keepalives_idle', '30'),"
@@ -147,15 +148,15 @@ class WriterConnection:
         self._connection: Connection | None = None
 
     @contextmanager
-    def transaction(self, *, waits_long: bool = True) -> Iterator[Connection]:
+    def transaction(self, *, limits_wait: bool = False) -> Iterator[Connection]:
         """A transaction with the write lock; it is durable when the block ends, undone when the block raises.
 
-        waits_long: on PostgreSQL, it waits for the lock as long as others hold it, and not for a minute.
+        limits_wait: on PostgreSQL, it waits a minute for the lock, and not as long as others hold it.
         Raises: StoreFileChanged; CommitUnconfirmed; the errors of the driver.
         """
         with self._turns.turn() if self._turns else nullcontext():
             require_same_file(self._engine)
-            connection = self._begin(waits_long)
+            connection = self._begin(limits_wait)
             try:
                 yield connection
                 self._commit(connection)
@@ -170,7 +171,7 @@ class WriterConnection:
             connection.invalidate()
             connection.close()
 
-    def _begin(self, waits_long: bool) -> Connection:
+    def _begin(self, limits_wait: bool) -> Connection:
         is_reused = self._connection is not None
         connection = self._connection or self._open()
         driver = _driver(connection)
@@ -178,12 +179,12 @@ class WriterConnection:
             if connection.dialect.name == "sqlite":
                 driver.execute("BEGIN IMMEDIATE")
             else:  # all statements in one round trip
-                driver.execute(_BEGIN_WITH_LOCK if waits_long else _BEGIN_WITH_LOCK_SOON, prepare=False)
+                driver.execute(_BEGIN_WITH_LOCK_TIMEOUT if limits_wait else _BEGIN_WITH_LOCK, prepare=False)
         except Exception:
             is_broken = getattr(driver, "broken", False)
             self.close()
             if is_reused and is_broken:  # the server has closed it since the last transaction
-                return self._begin(waits_long)
+                return self._begin(limits_wait)
             raise
         return connection
 

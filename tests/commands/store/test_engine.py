@@ -66,9 +66,9 @@ def test_settings_that_fail_are_set_again(postgres_url: str, monkeypatch: pytest
 def test_a_command_does_not_wait_for_ever(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen process keeps the write lock. Commands wait for a minute, or as long as the operator has set; what a
     program does for itself, such as the end of a rebuild, waits."""
-    begin = engine._BEGIN_WITH_LOCK_SOON
+    begin = engine._BEGIN_WITH_LOCK_TIMEOUT
     assert "'60s'" in begin
-    monkeypatch.setattr(engine, "_BEGIN_WITH_LOCK_SOON", begin.replace("'60s'", "'300ms'"))
+    monkeypatch.setattr(engine, "_BEGIN_WITH_LOCK_TIMEOUT", begin.replace("'60s'", "'300ms'"))
     impatient = postgres_url.replace("=-c", "=-clock_timeout%3D100%20-c")
     holder, *others = [Store(url) for url in (postgres_url, postgres_url, impatient)]
     patient = Store(postgres_url)
@@ -83,7 +83,7 @@ def test_a_command_does_not_wait_for_ever(postgres_url: str, monkeypatch: pytest
             assert describe_outage(refused) == "another program holds its lock"
         assert waiting.is_alive()
     waiting.join()
-    with holder.writing(waits_long=False) as tx:  # statements of the transaction itself may take longer
+    with holder.writing(limits_wait=True) as tx:  # statements of the transaction itself may take longer
         assert tx.connection.exec_driver_sql("SHOW lock_timeout").scalar_one() == "0"
     for each in (holder, patient, *others):
         each.close()
