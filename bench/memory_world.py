@@ -10,12 +10,8 @@ from typing import Any, Final
 from annals.domain.compat.publications import NoPublications, Publications
 from annals.domain.confluent.checks import ContentCheck
 from annals.domain.confluent.facts import facts_of
-from annals.domain.confluent.schema_versions import (
-    NoSchemas,
-    SchemaIndex,
-    SchemaVersion,
-    fold_schema_versions,
-)
+from annals.domain.confluent.schema_index import NoSchemas, SchemaIndex
+from annals.domain.confluent.schema_versions import SchemaVersion, fold_schema_versions
 from annals.domain.confluent.subjects import GROUPS, VERSIONS_TYPE
 from annals.domain.decisions.checks.document_checks import (
     CheckResults,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from annals.domain.confluent.facts import facts_of
-from annals.domain.confluent.schema_versions import ANY_GROUP, SchemaIndex
+from annals.domain.confluent.schema_index import ANY_GROUP, SchemaIndex
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
 
 
 class AssignedSchemaIds:
-    """`annals.domain.confluent.schema_versions.SchemaIds` without writing what the transaction has appended.
+    """`annals.domain.confluent.schema_index.SchemaIds` without writing what the transaction has appended.
 
     So a batch of commands that add schemas still shares its writes. Asking for all of their contents at the beginning
     takes one query.

@@ -32,7 +32,7 @@ from annals.commands.store.secrets import Vault
 from annals.commands.store.sql_world import SqlWorld
 from annals.commands.store.write_transaction import InlineProjection, WriteTransaction
 from annals.domain.compat.publications import Publications
-from annals.domain.confluent.schema_versions import SchemaIndex
+from annals.domain.confluent.schema_index import SchemaIndex
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT_IDS, ContextIds
 from annals.domain.decisions.world import DomainValidation
 from annals.domain.model import Model

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from annals.domain.confluent.facts import facts_of, subject_name
-from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion
+from annals.domain.confluent.schema_index import SchemaIndex
+from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.registry.events import EntityEvent
 from annals.domain.values import xid as xids
 
 
 class SchemaLookups:
-    """`annals.domain.confluent.schema_versions.SchemaIndex` over written rows.
+    """`annals.domain.confluent.schema_index.SchemaIndex` over written rows.
 
     So the commands of a batch that add different subjects still share their writes. What decisions ask for again and
     again stays known until there is another event.
@@ -27,14 +29,14 @@ class SchemaLookups:
         #: What look-ups can ask for that finds an appended event.
         self._found: set[object] = set()
         self._is_unknown = self._has_references = False
-        self._versions: dict[tuple[str, str], Sequence[SchemaVersion]] = {}
+        self._versions: dict[tuple[str, str], SubjectVersions] = {}
         self._by_id: dict[int, Sequence[SchemaVersion]] = {}
         self._names: dict[str, Sequence[str]] = {}  # by the stream of the Resource
 
     def prefetch(self, subjects: Collection[tuple[str, str]], ids: Collection[int]) -> None:
-        """Reads the versions of subjects, by Group and name, and those with ids, in a query each."""
+        """Reads the newest versions of subjects, by Group and name, and all with ids, in a query each."""
         if subjects:
-            self._versions |= self._after_writing(None).versions_of(subjects)
+            self._versions |= self._after_writing(None).subject_versions(subjects)
         if ids:
             self._by_id |= self._after_writing(None).by_ids(ids)
 
@@ -72,12 +74,19 @@ class SchemaLookups:
         self._is_unknown = self._has_references = False
 
     def versions(self, group: str, subject: str) -> Sequence[SchemaVersion]:
-        if (group, subject) not in self._versions:
-            self._versions[group, subject] = self._after_writing((group.lower(), subject)).versions(group, subject)
-        return self._versions[group, subject]
+        return self._subject_versions(group, subject).all
 
     def versions_of(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[SchemaVersion]]:
-        return {(group, subject): self.versions(group, subject) for group, subject in subjects}
+        return {subject: self.versions(*subject) for subject in subjects}
+
+    def subject_versions(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], SubjectVersions]:
+        return {subject: self._subject_versions(*subject) for subject in subjects}
+
+    def _subject_versions(self, group: str, subject: str) -> SubjectVersions:
+        if (group, subject) not in self._versions:
+            stored = self._after_writing((group.lower(), subject))
+            self._versions |= stored.subject_versions([(group, subject)])
+        return self._versions[group, subject]
 
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         return self._after_writing(key).by_key(key)

@@ -21,7 +21,7 @@ from annals.commands.store.schema_lookups import SchemaLookups
 from annals.commands.store.secrets import Vault
 from annals.commands.store.stream_head import NO_STREAM_HEAD, StreamHead
 from annals.domain.compat.publications import NoPublications, Publications
-from annals.domain.confluent.schema_versions import NoSchemas, SchemaIndex
+from annals.domain.confluent.schema_index import NoSchemas, SchemaIndex
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired, DocumentCheck
 from annals.domain.decisions.world import Secret, StreamDifference
 from annals.domain.model import Model, compile_model

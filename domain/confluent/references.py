@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from annals.domain.access.roles import CanRead, can_read_everything
 from annals.domain.confluent.errors import invalid_schema
 from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import group_xid, parse_subject
 
 #: Returns the id of the Group of a context; None if there is none.
 GroupOfContext = Callable[[str], str | None]
-#: Returns the live and soft-deleted versions of a subject in a Group, by number.
-VersionsIn = Callable[[str, str], Sequence[SchemaVersion]]
+#: Returns the versions of a subject in a Group.
+VersionsIn = Callable[[str, str], SubjectVersions]
 #: The number in a reference that stands for the latest version.
 LATEST: int = -1
 _MAX_REFERENCES = 1000
@@ -64,15 +65,18 @@ class References:
         subject = parse_subject(reference.subject)
         is_qualified = reference.subject.startswith(":.")
         target_group = self._group_of_context(subject.context) if is_qualified else group
-        is_seen = target_group is not None and can_read(group_xid(target_group))
-        versions = self._versions_in(target_group, subject.name) if target_group is not None and is_seen else ()
-        live_versions = [version for version in versions if version.is_live]
-        if reference.version == LATEST and live_versions:
-            return live_versions[-1]
-        candidates = live_versions if only_live else versions
-        version = next((one for one in candidates if one.number == reference.version), None)
+        version = None
+        if target_group is not None and can_read(group_xid(target_group)):
+            version = _version(self._versions_in(target_group, subject.name), reference.version, only_live)
         if version is None:
             raise invalid_schema(
                 f'No schema reference found for subject "{reference.subject}" and version {reference.version}'
             )
         return version
+
+
+def _version(versions: SubjectVersions, number: int, only_live: bool) -> SchemaVersion | None:
+    if number == LATEST:
+        return versions.latest
+    candidates = versions.with_number(number)
+    return next((version for version in candidates if version.is_live or not only_live), None)

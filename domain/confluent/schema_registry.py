@@ -5,14 +5,14 @@ Decisions use it inside the write lock, answers on a view of the read model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final
 
 from annals.domain.confluent.facts import facts_of, subject_name
 from annals.domain.confluent.references import References
-from annals.domain.confluent.schema_versions import SchemaIndex, SchemaVersion
+from annals.domain.confluent.schema_index import SchemaIndex
+from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import (
     NO_SETTINGS,
     ScopeSettings,
@@ -20,6 +20,7 @@ from annals.domain.confluent.settings import (
     settings_of_facts,
     settings_of_resource,
 )
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
@@ -55,13 +56,14 @@ class SchemaRegistry:
         self._find = find
         self._find_target = find_target or find
         self._context_ids = context_ids
-        self._prefetched: dict[tuple[str, str], Sequence[SchemaVersion]] = {}
-        self._read_versions = lru_cache(_KEPT_SUBJECTS)(index.versions)
+        self._prefetched: dict[tuple[str, str], SubjectVersions] = {}
+        self._read_versions = lru_cache(_KEPT_SUBJECTS)(self._read_stored_versions)
 
     def prefetch(self, subjects: Iterable[Subject]) -> None:
-        """Reads the versions of some subjects in one query."""
+        """Reads all versions of some subjects in one query."""
         groups = ((self.group(subject.context), subject.name) for subject in subjects)
-        self._prefetched |= self.index.versions_of({(group, name) for group, name in groups if group is not None})
+        found = self.index.versions_of({(group, name) for group, name in groups if group is not None})
+        self._prefetched |= {subject: SubjectVersions(versions) for subject, versions in found.items()}
 
     def group(self, context: str) -> str | None:
         """The id of a context's Group; None if it does not exist."""
@@ -84,27 +86,32 @@ class SchemaRegistry:
         """The subject of a version."""
         return Subject(self.context(version.group), version.subject)
 
-    def versions(self, subject: Subject) -> list[SchemaVersion]:
-        """The live and soft-deleted versions of a subject, by number."""
+    def versions(self, subject: Subject) -> SubjectVersions:
+        """The live and soft-deleted versions of a subject."""
         group = self.group(subject.context)
-        return self.versions_in(group, subject.name) if group is not None else []
+        return self.versions_in(group, subject.name) if group is not None else SubjectVersions(())
 
-    def versions_in(self, group: str, name: str) -> list[SchemaVersion]:
-        """The live and soft-deleted versions of a subject in a Group, by number.
+    def versions_in(self, group: str, name: str) -> SubjectVersions:
+        """The live and soft-deleted versions of a subject in a Group.
 
         A subject whose Resource has an xref shows those of its target. An xref without a target shows nothing, and so
         does one whose target has an xref as well (CSR-909).
         """
-        versions = list(self._stored_versions(group, name))
-        if any(version.is_live for version in versions):
+        versions = self._stored_versions(group, name)
+        if versions.latest is not None:
             return versions
         xid = self.resource(group, name)
         target = self.xref(xid) if xid is not None else None
-        return self._versions_through(xid, name, target) if xid is not None and target is not None else versions
+        if xid is None or target is None:
+            return versions
+        return SubjectVersions(self._versions_through(xid, name, target))
 
-    def _stored_versions(self, group: str, name: str) -> Sequence[SchemaVersion]:
+    def _stored_versions(self, group: str, name: str) -> SubjectVersions:
         prefetched = self._prefetched.get((group, name))
         return prefetched if prefetched is not None else self._read_versions(group, name)
+
+    def _read_stored_versions(self, group: str, name: str) -> SubjectVersions:
+        return self.index.subject_versions([(group, name)])[group, name]
 
     def xref(self, resource: str) -> str | None:
         """The xid of the Resource that a Resource shows in its place; None if it shows itself, or does not exist."""
@@ -126,15 +133,14 @@ class SchemaRegistry:
                 subject=name,
                 extras=_qualified_references(version.extras, context) if is_elsewhere else version.extras,
             )
-            for version in self._stored_versions(group, subject_name(target, facts_of(entity.private)))
+            for version in self._stored_versions(group, subject_name(target, facts_of(entity.private))).all
             if version.resource == target and (version.is_live or not is_hidden)
         ]
 
     def resource(self, group: str, name: str) -> str | None:
         """The xid of a subject's live Resource; None if it has none."""
-        stored = (version.resource for version in self._stored_versions(group, name))
         seen: set[str] = set()
-        for xid in chain(stored, (resource_xid(group, id) for id in candidate_ids(name))):
+        for xid in self._possible_resources(group, name):
             if xid in seen:
                 continue
             seen.add(xid)
@@ -142,6 +148,13 @@ class SchemaRegistry:
             if entity is not None and entity.is_exact and subject_name(xid, facts_of(entity.private)) == name:
                 return xid
         return None
+
+    def _possible_resources(self, group: str, name: str) -> Iterator[str]:
+        """The xids that a subject's Resource may have, likeliest first."""
+        stored = self._stored_versions(group, name)
+        yield from (version.resource for version in stored.newest)
+        yield from (resource_xid(group, id) for id in candidate_ids(name))
+        yield from (version.resource for version in stored.all)
 
     def new_resource(self, group: str, name: str) -> str | None:
         """The xid for a subject without a Resource; None if every id for it stands for another one (CSR-308)."""

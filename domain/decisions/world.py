@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.compat.publications import Publications
-from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex
+from annals.domain.confluent.schema_index import SchemaIds, SchemaIndex
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT_IDS, ContextIds
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
 from annals.domain.decisions.phases import ReportPhase

@@ -31,11 +31,8 @@ from annals.projections.entities.leaves import MAX_LEAVES
 from annals.projections.entities.publications import retained_publications
 from annals.projections.entities.references import all_reference_rows
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row, row_values
-from annals.projections.entities.schema_versions import (
-    schema_reference_rows,
-    schema_version_row,
-    stored_schema_rows,
-)
+from annals.projections.entities.schema_version_rows import schema_reference_rows, schema_version_row
+from annals.projections.entities.schema_versions import stored_schema_rows
 from annals.projections.entities.tables import ReadModelTables, tables
 from annals.projections.entities.xref import xref_of
 from annals.projections.log.positions import delete_position, read_position, save_position

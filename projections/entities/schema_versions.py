@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
-from hashlib import blake2b
-from itertools import product
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from annals.commands.store.damage import UnreadableRow
 from annals.commands.store.database.sql import chunks
 from annals.domain.confluent.schema_versions import MAX_ID, SchemaVersion
-from annals.domain.confluent.subjects import DEFAULT_CONTEXT, GROUPS, parse_subject
+from annals.domain.confluent.subject_versions import SubjectVersions
+from annals.domain.confluent.subjects import GROUPS
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import dumps, loads_trusted
 from annals.projections.database import drivers
 from annals.projections.database.drivers import Database, Values
-
-#: The columns of `schema_version`, in their order.
-SCHEMA_VERSION_COLUMNS: Final = (
-    *("tree_key", "since", "xid", "subject", "subject_hash", "number", "id", "key", "guid", "type", "document"),
-    *("extras", "replaced", "deleted", "gone"),
+from annals.projections.entities.schema_version_rows import (
+    extras_text,
+    key_text,
+    read_schema_version,
+    reference_targets,
+    subject_hash,
 )
 
 _FIELDS: Final = ", ".join(f"v.{name}" for name in SchemaVersion._fields)
@@ -48,64 +44,17 @@ _IS_SHARED: Final = (
     "EXISTS (SELECT 1 FROM (SELECT v.key FROM schema_version v WHERE v.id = found.lowest LIMIT 64) AS named"
     " WHERE named.key <> found.key)"
 )
-_KEY, _DOCUMENT, _EXTRAS = map(SchemaVersion._fields.index, ("key", "document", "extras"))
-
-
-def schema_version_row(version: SchemaVersion) -> Values:
-    """The values of a row of `schema_version`."""
-    return (
-        xids.tree_key(version.xid),
-        version.since,
-        version.xid,
-        version.subject,
-        subject_hash(f"{version.group}/{version.subject}"),
-        version.number,
-        version.id,
-        _key_text(version.key),
-        version.guid,
-        version.type,
-        bytes.fromhex(version.document),
-        dumps(dict(version.extras)).decode(),
-        version.replaced,
-        version.deleted,
-        version.gone,
-    )
-
-
-def schema_reference_rows(version: SchemaVersion) -> Iterator[Values]:
-    """The rows of `schema_reference` of a version, one for each version that it refers to."""
-    targets = {(subject_hash(path), number) for path, number in _targets(version)}
-    yield from ((*target, xids.tree_key(version.xid), version.since) for target in sorted(targets))
-
-
-def _targets(version: SchemaVersion) -> set[tuple[str, int]]:
-    """The paths and numbers of the versions that a version refers to."""
-    return {(reference_path(version.group, reference.subject), reference.version) for reference in version.references}
-
-
-def reference_rows_of(row: Values) -> Iterator[Values]:
-    """The rows of `schema_reference` of a row of `schema_version`."""
-    members = dict(zip(SCHEMA_VERSION_COLUMNS, row, strict=True))
-    return schema_reference_rows(_schema_version([members[name] for name in SchemaVersion._fields]))
-
-
-def subject_hash(path: str) -> int:
-    """The hash of a subject, for indexes; another one can have the same. path: its context's Group, a slash, its name.
-
-    A number takes a fifth of the bytes of most names, in the row and again in the index.
-    """
-    return int.from_bytes(blake2b(path.encode(), digest_size=8).digest(), "big", signed=True)
-
-
-def reference_path(group: str, subject: str) -> str:
-    """The path of the subject that a schema in a Group refers to. A qualified one keeps the name of its context."""
-    return f"/{qualified_reference(subject)}" if subject.startswith(":.") else f"{group}/{subject}"
-
-
-def qualified_reference(subject: str) -> str:
-    """A qualified subject in its one spelling; the default context has none in it."""
-    parsed = parse_subject(subject)
-    return f":{DEFAULT_CONTEXT}:{parsed.name}" if parsed.context == DEFAULT_CONTEXT else parsed.qualified
+#: The number of a subject's newest versions that are read at once: of most subjects all.
+NEWEST_VERSIONS: Final = 16
+# Two ranges of the index by subject: one finds the lowest number of the newest versions, the other one reads these.
+_NEWEST: Final = (
+    "WITH page AS MATERIALIZED (SELECT CAST(key AS BIGINT) AS hash,"
+    " (SELECT v.number FROM schema_version v WHERE v.subject_hash = CAST(list.key AS BIGINT) AND {listed}"
+    " ORDER BY v.number DESC LIMIT 1 OFFSET {count}) AS lowest FROM {list_table} AS list)"
+    f" SELECT hash, lowest, {_FIELDS} FROM page"
+    " JOIN schema_version v ON v.subject_hash = hash AND v.number >= coalesce(lowest, 0)"
+    " WHERE {listed} ORDER BY v.number, v.since"
+)
 
 
 def stored_schema_rows(db: Database, table: str, keys: Collection[str]) -> dict[str, list[SchemaVersion]]:
@@ -115,7 +64,7 @@ def stored_schema_rows(db: Database, table: str, keys: Collection[str]) -> dict[
     rows: dict[str, list[SchemaVersion]] = {}
     sql = f"SELECT {_FIELDS} FROM {table} v WHERE v.gone IS NULL AND {db.in_list('v.tree_key')}"
     for values in db.all(sql, [db.list_parameter(keys)]):
-        version = _schema_version(values)
+        version = read_schema_version(values)
         rows.setdefault(xids.tree_key(version.xid), []).append(version)
     return rows
 
@@ -126,18 +75,22 @@ def open_schemas(connection: Connection) -> StoredSchemas:
 
 
 class StoredSchemas:
-    """`annals.domain.confluent.schema_versions.SchemaIndex` over the tables. position: of a moment; None for now."""
+    """`annals.domain.confluent.schema_index.SchemaIndex` over the tables. position: of a moment; None for now."""
 
     def __init__(self, db: Database, position: int | None = None) -> None:
         self._db = db
         self._position = position
 
     def versions(self, group: str, subject: str) -> list[SchemaVersion]:
+        return self.versions_where(group, subject)
+
+    def versions_where(self, group: str, subject: str, condition: str = "", *values: Any) -> list[SchemaVersion]:
+        """`versions` that fulfil a condition. values: for its placeholders."""
         found = self._all(
-            "v.subject_hash = ? AND {visible} ORDER BY v.number, v.since", (subject_hash(f"{group}/{subject}"),)
+            f"v.subject_hash = ? {condition} AND {{visible}} ORDER BY v.number, v.since",
+            (subject_hash(f"{group}/{subject}"), *values),
         )
-        place = f"/{GROUPS}/{group}/"
-        return [one for one in found if one.is_listed and one.subject == subject and one.xid.startswith(place)]
+        return _of_subject(found, group, subject)
 
     def versions_of(self, subjects: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[SchemaVersion]]:
         found: dict[tuple[str, str], list[SchemaVersion]] = {subject: [] for subject in subjects}
@@ -148,8 +101,32 @@ class StoredSchemas:
                     found[one.group, one.subject].append(one)
         return found
 
+    def subject_versions(self, subjects: Collection[tuple[str, str]]) -> dict[tuple[str, str], SubjectVersions]:
+        sql = _NEWEST.format(listed=self._listed, count=NEWEST_VERSIONS, list_table=self._db.list_table)
+        hashes = {subject: subject_hash("/".join(subject)) for subject in subjects}
+        newest: dict[int, list[SchemaVersion]] = {}
+        with_others: set[int] = set()
+        for chunk in chunks(sorted(hashes.values())):
+            for hash, lowest, *row in self._db.all(sql, (self._db.list_parameter(map(str, chunk)),)):
+                newest.setdefault(hash, []).append(self._as_of(read_schema_version(row)))
+                if lowest is not None:
+                    with_others.add(hash)
+        return {
+            subject: self._subject_versions(subject, newest.get(hash, ()), has_others=hash in with_others)
+            for subject, hash in hashes.items()
+        }
+
+    def _subject_versions(
+        self, subject: tuple[str, str], newest: Iterable[SchemaVersion], *, has_others: bool
+    ) -> SubjectVersions:
+        """newest: of all subjects with the same hash. has_others: whether these have other versions."""
+        own = _of_subject(newest, *subject)
+        if has_others and not own:  # the newest are all of another subject
+            return SubjectVersions(self.versions(*subject))
+        return SubjectVersions(own, VersionsOf(self, *subject) if has_others else None)
+
     def by_key(self, key: str) -> list[SchemaVersion]:
-        return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (_key_text(key),))
+        return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (key_text(key),))
 
     def by_id(self, id: int) -> list[SchemaVersion]:
         return self._all("v.id = ? AND {visible} ORDER BY v.since", (id,))
@@ -168,7 +145,7 @@ class StoredSchemas:
     def sole_ids(self, keys: Collection[str]) -> dict[str, int | None]:
         ids = f"SELECT key, {_LOWEST_ID} AS lowest, {_HIGHEST_ID} AS highest FROM {self._db.list_table} AS list"
         sql = f"SELECT key, lowest, highest, {_IS_SHARED} FROM ({ids}) AS found"
-        key_of_text = {_key_text(key): key for key in keys}
+        key_of_text = {key_text(key): key for key in keys}
         return {
             key_of_text[text]: lowest if lowest == highest and not is_shared else None
             for chunk in chunks(sorted(key_of_text))
@@ -179,7 +156,7 @@ class StoredSchemas:
     def ids_of_keys(self, keys: Collection[str]) -> dict[str, list[tuple[str, int]]]:
         found: dict[str, list[tuple[str, int]]] = {}
         sql = f"SELECT key, xid, id FROM schema_version WHERE {self._db.in_list('key')} ORDER BY since DESC"
-        key_of_text = {_key_text(key): key for key in keys}
+        key_of_text = {key_text(key): key for key in keys}
         for chunk in chunks(sorted(key_of_text)):
             for text, xid, id in self._db.all(sql, (self._db.list_parameter(chunk),)):
                 found.setdefault(key_of_text[text], []).append((xids.segments(xid)[1], id))
@@ -195,7 +172,7 @@ class StoredSchemas:
         found: dict[tuple[str, int], SchemaVersion] = {}
         for path in (f"{group}/{subject}", *([f"/{qualified}"] if qualified else [])):
             for version in self._query(_REFERRERS + self._visible("r"), (subject_hash(path), number)):
-                if version.is_listed and (path, number) in _targets(version):
+                if version.is_listed and (path, number) in reference_targets(version):
                     found[version.xid, version.since] = version
         return list(found.values())
 
@@ -224,7 +201,7 @@ class StoredSchemas:
         for low, high in ranges:
             sql = _SELECT + f"v.tree_key > ? AND v.tree_key < ? AND {self._visible('v')} ORDER BY v.tree_key, v.since"
             for values in self._db.stream(sql, (low, high, *self._parameters)):
-                version = self._as_of(_schema_version(values))
+                version = self._as_of(read_schema_version(values))
                 if version.is_listed:
                     yield version
 
@@ -235,23 +212,13 @@ class StoredSchemas:
         """
         for group in groups:
             low, high = xids.subtree(f"/{GROUPS}/{group}")
-            live = (
-                "v.deleted IS NULL"
-                if self._position is None
-                else f"(v.deleted IS NULL OR v.deleted > {self._position})"
-            )
-            replaced = (
-                "v.replaced IS NULL"
-                if self._position is None
-                else f"(v.replaced IS NULL OR v.replaced > {self._position})"
-            )
+            live = self._before_end("deleted")
             having = f"HAVING sum(CASE WHEN {live} THEN 1 ELSE 0 END) {'= 0' if only_deleted else '> 0'}"
             sql = (
-                f"SELECT v.subject FROM schema_version v WHERE v.tree_key > ? AND v.tree_key < ? AND {replaced}"
-                f" AND {self._visible('v')} GROUP BY v.subject_hash, v.subject"
-                f" {having if only_deleted or not with_deleted else ''}"
+                f"SELECT v.subject FROM schema_version v WHERE v.tree_key > ? AND v.tree_key < ? AND {self._listed}"
+                f" GROUP BY v.subject_hash, v.subject {having if only_deleted or not with_deleted else ''}"
             )
-            for (subject,) in self._db.stream(sql, (low, high, *self._parameters)):
+            for (subject,) in self._db.stream(sql, (low, high)):
                 yield group, subject
 
     def _all(self, condition: str, values: Values) -> list[SchemaVersion]:
@@ -259,13 +226,24 @@ class StoredSchemas:
         return self._query(_SELECT + visible, values)
 
     def _query(self, sql: str, values: Values) -> list[SchemaVersion]:
-        return [self._as_of(_known_version(tuple(row))) for row in self._db.all(sql, (*values, *self._parameters))]
+        return [self._as_of(read_schema_version(row)) for row in self._db.all(sql, (*values, *self._parameters))]
 
     def _visible(self, since_table: str) -> str:
         """The condition for rows that existed and were not gone."""
         if self._position is None:
             return "v.gone IS NULL"
         return f"{since_table}.since <= ? AND (v.gone IS NULL OR v.gone > ?)"
+
+    @property
+    def _listed(self) -> str:
+        """The condition for rows that were live or soft-deleted, without parameters."""
+        since = f"v.since <= {self._position} AND " if self._position is not None else ""
+        return f"{since}{self._before_end('gone')} AND {self._before_end('replaced')}"
+
+    def _before_end(self, column: str) -> str:
+        """The condition for rows of which an end is not reached, without parameters."""
+        later = f" OR v.{column} > {self._position}" if self._position is not None else ""
+        return f"(v.{column} IS NULL{later})"
 
     @property
     def _parameters(self) -> Values:
@@ -282,54 +260,29 @@ class StoredSchemas:
         return version._replace(replaced=replaced, deleted=deleted, gone=gone)
 
 
-def _key_text(key: str) -> str:
-    """The key of a content as its column has it: two thirds of the characters. key: SHA-256 in hex."""
-    return urlsafe_b64encode(bytes.fromhex(key)).decode()
+def _of_subject(versions: Iterable[SchemaVersion], group: str, subject: str) -> list[SchemaVersion]:
+    """Those versions of a hash that are live or soft-deleted ones of a subject."""
+    place = f"/{GROUPS}/{group}/"
+    return [one for one in versions if one.is_listed and one.subject == subject and one.xid.startswith(place)]
 
 
-_NUMBERS: Final = ("since", "number", "id", "replaced", "deleted", "gone")
-_COLUMN_TYPES: Final = {**dict.fromkeys(_NUMBERS, int), "document": bytes}
-_OPTIONAL: Final = frozenset({"replaced", "deleted", "gone"})
-#: The types of the values of a valid row. A registration reads the rows of its subject, so they are compared at once.
-_ROW_TYPES: Final = frozenset(
-    product(
-        *(
-            (_COLUMN_TYPES.get(name, str), type(None)) if name in _OPTIONAL else (_COLUMN_TYPES.get(name, str),)
-            for name in SchemaVersion._fields
-        )
-    )
-)
+class VersionsOf(NamedTuple):
+    """`annals.domain.confluent.subject_versions.VersionLookups` over the table."""
 
+    schemas: StoredSchemas
+    group: str
+    subject: str
 
-def _schema_version(values: Sequence[Any]) -> SchemaVersion:
-    """Raises: UnreadableRow for a value of another type than its column's, which SQLite can store as well."""
-    row = list(values)
-    if tuple(map(type, row)) not in _ROW_TYPES:
-        raise _invalid_row(row)
-    row[_DOCUMENT] = row[_DOCUMENT].hex()
-    try:
-        row[_KEY] = urlsafe_b64decode(row[_KEY]).hex()
-        row[_EXTRAS] = loads_trusted(row[_EXTRAS])
-    except ValueError as error:
-        raise UnreadableRow(f"a row of schema_version has an invalid key or invalid extras: {error}") from error
-    return SchemaVersion._make(row)
+    def all(self) -> list[SchemaVersion]:
+        return self.schemas.versions(self.group, self.subject)
 
+    def with_number(self, number: int) -> list[SchemaVersion]:
+        return self.schemas.versions_where(self.group, self.subject, "AND v.number = ?", number)
 
-def _known_version(row: Values) -> SchemaVersion:
-    """`_schema_version`, through which most rows have gone before: a registration looks at all versions of its subject
-    several times, and mostly the same subjects are written and read."""
-    is_small = isinstance(row[_EXTRAS], str) and len(row[_EXTRAS]) <= _MAX_KEPT_EXTRAS
-    return _small_version(row) if is_small else _schema_version(row)
+    def with_key(self, key: str) -> list[SchemaVersion]:
+        return self.schemas.versions_where(self.group, self.subject, "AND v.key = ?", key_text(key))
 
-
-_small_version: Final = lru_cache(maxsize=4096)(_schema_version)
-#: The number of characters of extras up to which a version stays in memory.
-_MAX_KEPT_EXTRAS: Final = 1000
-
-
-def _invalid_row(row: Sequence[Any]) -> UnreadableRow:
-    """The error for a row of which a value has another type than its column."""
-    valid_types = [{types[column] for types in _ROW_TYPES} for column in range(len(SchemaVersion._fields))]
-    members = zip(SchemaVersion._fields, row, valid_types, strict=True)
-    name, value = next((name, value) for name, value, types in members if type(value) not in types)
-    return UnreadableRow(f"a row of schema_version has the invalid {name} {value!r:.100}")
+    def with_key_or_other_extras(self, key: str, extras: Mapping[str, Any]) -> list[SchemaVersion]:
+        # The database passes over the rows of the subject, which costs a tenth of reading them here.
+        values = key_text(key), extras_text(extras)
+        return self.schemas.versions_where(self.group, self.subject, "AND (v.key = ? OR v.extras <> ?)", *values)

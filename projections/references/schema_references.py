@@ -55,7 +55,7 @@ class SchemaReferences:
         if len(xids.segments(xid)) >= 4 and self._registry.xref(resource) is not None:
             row = self._view.entity(resource)
             name = subject_name(resource, facts_of(loads_trusted(row.private))) if row else ""
-            shown = self._registry.versions_in(xids.segments(resource)[1], name)
+            shown = self._registry.versions_in(xids.segments(resource)[1], name).all
             return [version for version in shown if version.xid == xid or (below and version.resource == xid)]
         return self._view.schemas.below(xid) if below else self._view.schemas.at(xid)
 
@@ -75,8 +75,8 @@ class SchemaReferences:
         group = self._registry.group(subject.context) if is_qualified else version.group
         if group is None or self._find(group_xid(group)) is None:
             return None
-        candidates = self._registry.versions_in(group, subject.name)
-        return next((one for one in candidates if one.is_live and one.number == reference.version), None)
+        candidates = self._registry.versions_in(group, subject.name).with_number(reference.version)
+        return next((one for one in candidates if one.is_live), None)
 
     def _source(self, row: EntityRow) -> str:
         """The Resource for its default Version, else the Version."""

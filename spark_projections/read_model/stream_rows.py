@@ -24,7 +24,7 @@ from annals.projections.database.drivers import Values
 from annals.projections.entities.leaves import UNINDEXED_TYPES, leaves
 from annals.projections.entities.references import reference_rows
 from annals.projections.entities.rows import EntityRow, entity_row, publication_row, row_values
-from annals.projections.entities.schema_versions import reference_rows_of, schema_version_row
+from annals.projections.entities.schema_version_rows import reference_rows_of, schema_version_row
 from annals.projections.log.table_rows import event_of
 from annals.spark_projections.arrow_batches import Batches
 from annals.spark_projections.partitions import partition_count

@@ -124,8 +124,8 @@ def _prepare_subject(read: ConfluentRead, source: str, members: Mapping[str, Any
         return error
     unlisted = {
         version.number: version.xid
-        for version in read.view.versions(command.subject)
-        if version.is_live and version.number not in live and _is_copied(read, version, source)
+        for version in read.view.versions(command.subject).live
+        if version.number not in live and _is_copied(read, version, source)
     }
     settings = read.view.registry.settings(command.subject)
     return _Import(command, live, settings, unlisted, read.body.get("deletes") is True, {})

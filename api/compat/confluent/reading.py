@@ -17,7 +17,7 @@ from annals.api.compat.confluent.request_params import (
     schema_request,
 )
 from annals.api.compat.confluent.responses import json_response, status_error, text_response
-from annals.api.compat.confluent.view import ConfluentView, latest_extras, one_version
+from annals.api.compat.confluent.view import ConfluentView, one_version
 from annals.api.http.request import Request
 from annals.api.http.response import Response
 from annals.domain.confluent.checks import SchemaDocument
@@ -34,6 +34,7 @@ from annals.domain.confluent.messages import closing_messages
 from annals.domain.confluent.schema_types import SCHEMA_TYPES
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import LEVEL, effective_config, effective_mode
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import (
     ALL_CONTEXTS,
     DEFAULT_CONTEXT,
@@ -44,7 +45,12 @@ from annals.domain.confluent.subjects import (
     sort_key,
 )
 from annals.domain.decisions.changes.documents import digest
-from annals.domain.decisions.confluent.register import compared_versions, comparisons_of, messages_of
+from annals.domain.decisions.confluent.register import (
+    compared_versions,
+    comparisons_of,
+    latest_extras,
+    messages_of,
+)
 from annals.domain.values import xid as xids
 from annals.domain.values.json_text import loads_trusted
 
@@ -111,11 +117,9 @@ def list_subjects(read: ConfluentRead) -> Iterator[str]:
 def look_up_schema(read: ConfluentRead) -> Response:
     """Answers `POST /subjects/{subject}`: the version of the subject that has the schema of the body."""
     schema, subject = schema_request(read.body), read.subject()
-    versions = read.view.versions(subject)
-    with_deleted = read.params.flag("deleted")
-    seen = [version for version in versions if version.is_live or with_deleted]
-    found = _match(read, subject, schema, seen)
-    if not seen:
+    versions, with_deleted = read.view.versions(subject), read.params.flag("deleted")
+    found = _match(read, subject, schema, versions)
+    if not _sees_any(versions, with_deleted):
         raise subject_not_found(subject.qualified)
     if found is None:
         raise schema_not_found()
@@ -125,7 +129,7 @@ def look_up_schema(read: ConfluentRead) -> Response:
 def list_versions(read: ConfluentRead) -> Response:
     """Answers `GET /subjects/{subject}/versions`: the version numbers."""
     subject, params = read.view.registry.with_alias(read.scope), read.params
-    versions = read.view.versions(subject)
+    versions = read.view.versions(subject).all
     if params.flag("deletedAsNegative"):
         numbers = [version.number if version.is_live else -version.number for version in versions]
     elif params.flag("deletedOnly"):
@@ -161,7 +165,7 @@ def find_by_metadata(read: ConfluentRead) -> Response:
     """Answers `GET /subjects/{subject}/metadata`: the newest version with the properties of the query."""
     subject = read.subject()
     wanted = dict(zip(read.params.texts("key"), read.params.texts("value"), strict=False))
-    versions = [one for one in read.view.versions(subject) if one.is_live or read.params.flag("deleted")]
+    versions = [one for one in read.view.versions(subject).all if one.is_live or read.params.flag("deleted")]
     if not versions:
         raise subject_not_found(subject.qualified)
     for version in reversed(versions):
@@ -188,7 +192,8 @@ def list_schemas(read: ConfluentRead) -> Iterator[dict[str, Any]]:
             by_subject.setdefault(subject, []).append(version)
     aliases = _aliases(read, prefix, contexts) if params.flag("aliases") else {}
     for subject in aliases.keys() - by_subject.keys():
-        by_subject[subject] = [version for version in read.view.versions(subject) if version.is_live or with_deleted]
+        found = read.view.versions(subject).all
+        by_subject[subject] = [version for version in found if version.is_live or with_deleted]
     shown: list[SchemaVersion] = []
     for subject in sorted(by_subject, key=sort_key):
         versions = sorted(by_subject[subject], key=lambda version: version.number)
@@ -225,7 +230,7 @@ def check_compatibility(read: ConfluentRead) -> Response:
     schema, subject, view = schema_request(read.body), read.view.registry.with_alias(read.scope), read.view
     is_verbose = read.params.flag("verbose")
     config = effective_config(subject, view.registry.settings, view.default_level)
-    versions = [version for version in view.versions(subject) if version.is_live]
+    versions = view.versions(subject)
     level = str(config[LEVEL])
     if "version" in read.parts:
         number = parse_version(read.parts["version"])
@@ -300,12 +305,16 @@ def read_deployment(read: ConfluentRead) -> Response:
 
 
 def _match(
-    read: ConfluentRead, subject: Subject, schema: SchemaRequest, versions: list[SchemaVersion]
+    read: ConfluentRead, subject: Subject, schema: SchemaRequest, versions: SubjectVersions
 ) -> SchemaVersion | None:
     if not schema.text:
         return None
     candidates = read.view.candidates(subject, schema, versions, normalize=read.params.flag("normalize"), is_new=False)
-    return read.view.matching(candidates, schema.text, versions)
+    return read.view.matching(candidates, schema.text, versions, with_deleted=read.params.flag("deleted"))
+
+
+def _sees_any(versions: SubjectVersions, with_deleted: bool) -> bool:
+    return versions.latest is not None or (with_deleted and bool(versions))
 
 
 def _version(read: ConfluentRead, *, with_deleted: bool | None = None) -> SchemaVersion:
@@ -315,7 +324,7 @@ def _version(read: ConfluentRead, *, with_deleted: bool | None = None) -> Schema
     versions = read.view.versions(subject)
     version = one_version(versions, number, with_deleted=sees_deleted)
     if version is None:
-        if not any(one.is_live or sees_deleted for one in versions):
+        if not _sees_any(versions, sees_deleted):
             raise subject_not_found(subject.qualified)
         raise version_not_found(number or "latest")
     return version

@@ -97,7 +97,9 @@ def _rows_of_context(read: ConfluentRead, rows: list[SchemaVersion]) -> list[Sch
     if name:
         subject = read.subject(name)
         own = [row for row in rows if (contexts[row.group], row.subject) == (subject.context, subject.name)]
-        own = own or [version for version in read.view.versions(subject) if version.id == parse_id(read.parts["id"])]
+        own = own or [
+            version for version in read.view.versions(subject).all if version.id == parse_id(read.parts["id"])
+        ]
         if own:
             return own
     wanted = read.context

@@ -92,7 +92,7 @@ def _parse(parameters: QueryParams) -> _SubjectsRequest:
 
 
 def _members(view: ConfluentView, subject: Subject) -> Mapping[str, Any]:
-    versions = [version for version in view.versions(subject) if version.is_live]
+    versions = view.versions(subject).live
     settings = view.registry.settings
     mode = "READONLY" if view.is_readonly(subject) else effective_mode(subject, settings)
     latest = versions[-1] if versions else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -25,6 +25,7 @@ from annals.domain.confluent.schema_registry import SchemaRegistry
 from annals.domain.confluent.schema_types import AVRO, PROTOBUF, common_format
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.settings import IMPORT, effective_config, effective_mode, is_of_registry
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import (
     DEFAULT_CONTEXT,
     GROUPS,
@@ -38,8 +39,8 @@ from annals.domain.confluent.subjects import (
 )
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import CheckResult, CheckResults, DocumentCheck, FormatCheck
-from annals.domain.decisions.confluent.lookup import Candidate, find_version
-from annals.domain.decisions.confluent.register import checked_content, refused_schema
+from annals.domain.decisions.confluent.lookup import Candidate, find_version, versions_to_look_up
+from annals.domain.decisions.confluent.register import checked_content, latest_extras, refused_schema
 from annals.domain.decisions.replication.copy_rights import link_of_copy
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
@@ -119,11 +120,11 @@ class ConfluentView:
             return group_xid(group) if group is not None else None
         return self.registry.resource(group, scope.name) or self.registry.new_resource(group, scope.name)
 
-    def versions(self, subject: Subject) -> list[SchemaVersion]:
-        """The live and soft-deleted versions of a subject, by number."""
+    def versions(self, subject: Subject) -> SubjectVersions:
+        """The live and soft-deleted versions of a subject."""
         group = self.registry.group(subject.context)
         if group is None or not subject.is_registrable:
-            return []
+            return SubjectVersions(())
         return self.registry.versions_in(group, subject.name)
 
     def found_subject(self, subject: Subject, *, is_qualified: bool) -> Subject:
@@ -154,14 +155,14 @@ class ConfluentView:
         return sorted(found, key=sort_key)
 
     @cached_property
-    def shared_subjects(self) -> dict[Subject, list[SchemaVersion]]:
+    def shared_subjects(self) -> dict[Subject, Sequence[SchemaVersion]]:
         """The subjects that show the versions of others, with those (CSR-909)."""
         subjects = (
             Subject(self.registry.context(xids.segments(row.xid)[1]), subject_name(row.xid, _facts(row)))
             for row in self.read_model.xref_rows(f"/{GROUPS}", [f"{GROUPS}.{RESOURCES}"])
             if self.caller.can_read(row.xid)
         )
-        return {subject: self.versions(subject) for subject in subjects}
+        return {subject: self.versions(subject).all for subject in subjects}
 
     def aliases(self, contexts: Iterable[str]) -> dict[Subject, list[Subject]]:
         """The aliases in contexts, by the subjects for which they stand (CSR-312). Cost: O(subjects)."""
@@ -229,7 +230,7 @@ class ConfluentView:
         self,
         subject: Subject,
         schema: SchemaRequest,
-        versions: Sequence[SchemaVersion],
+        versions: SubjectVersions,
         *,
         normalize: bool,
         is_new: bool,
@@ -247,16 +248,20 @@ class ConfluentView:
         return [self.content(one, group, normalizes=normalizes, is_new=is_new) for one in schemas]
 
     def matching(
-        self, candidates: Sequence[Candidate], text: str, versions: Sequence[SchemaVersion]
+        self, candidates: Sequence[Candidate], text: str, versions: SubjectVersions, *, with_deleted: bool = False
     ) -> SchemaVersion | None:
-        """The highest of some versions with the content of one of the candidates, which have a text."""
+        """The highest of a subject's versions with the content of one of the candidates, which have a text."""
         sent = text.encode()
         documents = {digest(sent) or "": sent}
 
         def run(checks: frozenset[SameTextCheck]) -> dict[SameTextCheck, CheckResult]:
             return {check: self.check(check, documents) for check in checks}
 
-        return next(filter(None, (find_version(one, versions, self.document, run) for one in candidates)), None)
+        def find(candidate: Candidate) -> SchemaVersion | None:
+            found = versions_to_look_up(versions, candidate, with_deleted=with_deleted)
+            return find_version(candidate, found, self.document, run)
+
+        return next(filter(None, map(find, candidates)), None)
 
     def results_for_new(self, candidates: Sequence[Candidate], text: str, format: str | None) -> CheckResults:
         """Results of the checks that adding one of the candidates needs, so that it is decided once.
@@ -431,16 +436,9 @@ def _facts(row: EntityRow) -> Facts:
     return facts_of(loads_trusted(row.private))
 
 
-def one_version(versions: Sequence[SchemaVersion], number: int, *, with_deleted: bool) -> SchemaVersion | None:
+def one_version(versions: SubjectVersions, number: int, *, with_deleted: bool) -> SchemaVersion | None:
     """The version with a number, 0 for the latest live one; None if there is none that the request may see."""
-    live = [version for version in versions if version.is_live]
     if number == 0:
-        return live[-1] if live else None
-    candidates = versions if with_deleted else live
-    return next((version for version in reversed(candidates) if version.number == number), None)
-
-
-def latest_extras(versions: Sequence[SchemaVersion]) -> Mapping[str, Any]:
-    """The extras of the latest live version; empty if there is none."""
-    latest = one_version(versions, 0, with_deleted=False)
-    return latest.extras if latest is not None else {}
+        return versions.latest
+    found = reversed(versions.with_number(number))
+    return next((version for version in found if version.is_live or with_deleted), None)

@@ -297,15 +297,15 @@ def _known_or_checked(read: ConfluentRead, command: RegisterSchema) -> SchemaVer
     None for what is no schema, which the decision refuses, if it does not refuse the caller.
     """
     view, schema, subject = read.view, command.schema, command.subject
-    versions = [version for version in view.versions(subject) if version.is_live]
+    versions = view.versions(subject)
     try:
         candidates = view.candidates(subject, schema, versions, normalize=command.normalize, is_new=schema.is_new)
     except SchemaRegistryError:
         return None
-    known = view.matching(candidates, schema.text, versions) if versions else None
+    known = view.matching(candidates, schema.text, versions)
     if known is not None and effective_mode(subject, view.registry.settings) != IMPORT:
         return known
-    resource = view.read_model.entity(versions[0].resource) if versions else None
+    resource = view.read_model.entity(versions.latest.resource) if versions.latest is not None else None
     format = loads_trusted(resource.attributes).get("format") if resource is not None else None
     return view.results_for_new(candidates, schema.text, format)
 
@@ -319,7 +319,7 @@ def _added_version(recorded: Recorded) -> SchemaVersion | None:
 def _known_version(read: ConfluentRead, command: RegisterSchema, recorded: Recorded) -> SchemaVersion:
     """The version that a registration has found. Raises: SchemaRegistryError."""
     versions = read.view.registry.versions_in(xids.entity_id(command.xid), command.subject.name)
-    version = next((one for one in versions if one.xid in recorded.processed and one.is_live), None)
+    version = next((one for one in versions.live if one.xid in recorded.processed), None)
     if version is None:
         raise invalid_schema("The text is not a schema of this type")
     return version

@@ -40,7 +40,7 @@ def delete_schemas(changes: ChangeSet, command: DeleteSchemas) -> None:
     Raises: SchemaRegistryError; any Problem of a deletion.
     """
     registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
-    versions = registry.versions(command.subject)
+    versions = registry.versions(command.subject).all
     targets = _single_target(command, versions) if command.version is not None else _all_targets(command, versions)
     _check_mode(registry, command)
     for version in targets:

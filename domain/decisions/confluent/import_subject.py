@@ -69,7 +69,7 @@ def import_subject(changes: ChangeSet, command: ImportSubject) -> None:
 def delete_imported_versions(changes: ChangeSet, command: DeleteImportedVersions) -> None:
     """Applies one DeleteImportedVersions to a change; `changes.processed` has the Versions that it deletes."""
     registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
-    live = [version for version in registry.versions(command.subject) if version.is_live]
+    live = registry.versions(command.subject).live
     targets = [version for version in live if _is_to_delete(changes, registry, command, version)]
     if targets:
         delete_versions(changes, targets)
@@ -130,7 +130,7 @@ def conflict(reason: str) -> SchemaRegistryError:
 
 def _missing_versions(changes: ChangeSet, registry: SchemaRegistry, command: ImportSubject) -> list[_Missing]:
     """The versions to add. Raises: SchemaRegistryError for a conflict."""
-    stored = {version.number: version for version in registry.versions(command.subject)}
+    stored = {version.number: version for version in registry.versions(command.subject).all}
     group = xids.entity_id(command.xid)
     keys_by_id: dict[int, str] = {}
     missing = []
@@ -207,7 +207,7 @@ def _add_versions(
     resource = subject_resource(changes, registry, command.xid, command.subject, command.context_ids)
     formats = ((one.version.schema.type, one.content.declared_format) for one in missing)
     format = set_common_format(changes, resource, *formats)
-    live = [one for one in registry.versions(command.subject) if one.is_live]
+    live = registry.versions(command.subject).live
     if resource.entity is not None and resource.entity.attributes.get("format") != format:
         _note_own_change(changes, command.source, live)
     ancestors = {one.number: xids.entity_id(one.xid) for one in live}

@@ -15,6 +15,7 @@ from annals.domain.confluent.content import comparable
 from annals.domain.confluent.errors import SchemaRegistryError
 from annals.domain.confluent.metadata_rules import version_in, without_version
 from annals.domain.confluent.schema_versions import SchemaVersion
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
 
 #: Returns the results of checks.
@@ -40,7 +41,7 @@ class Candidate(NamedTuple):
 def find_version(
     candidate: Candidate, versions: Sequence[SchemaVersion], document_of: DocumentOf, run: RunChecks
 ) -> SchemaVersion | None:
-    """The highest of some versions with a content, one with its key first.
+    """The highest of some versions with a content, one with its key first. versions: from `versions_to_look_up`.
 
     Raises: SchemaRegistryError if texts were not compared in time.
     """
@@ -62,17 +63,26 @@ def find_version(
     return None
 
 
-def versions_to_look_up(live: Sequence[SchemaVersion], number: int | None) -> Sequence[SchemaVersion]:
-    """The live versions that a registration may repeat. number: the version that it asks for, None for any."""
-    if number is None:
-        return live
-    return live[-1:] if number == LATEST_OR_NEXT else [version for version in live if version.number == number]
+def versions_to_look_up(
+    versions: SubjectVersions, candidate: Candidate, number: int | None = None, *, with_deleted: bool = False
+) -> Sequence[SchemaVersion]:
+    """The versions of a subject that may have a content, by number; others may be among them.
+
+    number: the one that is asked for, None for any. with_deleted: also soft-deleted ones.
+    """
+    if number == LATEST_OR_NEXT:
+        return [versions.latest] if versions.latest is not None else []
+    if number is not None:
+        found = versions.with_number(number)
+    else:
+        found = versions.with_key_or_other_extras(candidate.content.identity.key, candidate.extras)
+    return [version for version in found if version.is_live or with_deleted]
 
 
 def _differs_in_form_only(candidate: Candidate, version: SchemaVersion) -> bool:
     """Whether a version with another key is the same schema if their texts are the same."""
     own, other = candidate.extras, version.extras
-    if own == other:  # of most versions of a long subject, of which every registration looks at all
+    if own == other:
         return False
     is_same_type = candidate.document.type == version.type
     if not is_same_type or comparable(own.get("ruleSet")) != comparable(other.get("ruleSet")):

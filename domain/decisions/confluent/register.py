@@ -34,8 +34,9 @@ from annals.domain.confluent.metadata_rules import (
     version_in,
     with_version,
 )
+from annals.domain.confluent.schema_index import id_in_group
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion, id_in_group
+from annals.domain.confluent.schema_versions import NamedReference, SchemaVersion
 from annals.domain.confluent.settings import (
     FORWARD,
     IMPORT,
@@ -45,6 +46,7 @@ from annals.domain.confluent.settings import (
     effective_config,
     effective_mode,
 )
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.documents import digest
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult, DocumentCheck
@@ -95,7 +97,6 @@ class _Registration:
         self._registry = SchemaRegistry(changes.world.schemas, entity_finder(changes.world), command.context_ids)
         changes.world.prefetch(subject_xids(changes.world, command))
         self._versions = self._registry.versions_in(self._group, command.subject.name)
-        self._live = [version for version in self._versions if version.is_live]
         settings = cache(self._registry.settings)
         self._config = effective_config(command.subject, settings, command.default_level)
         self._mode = effective_mode(command.subject, settings)
@@ -112,9 +113,7 @@ class _Registration:
         self._candidates = [given, given if inheriting == self._schema else self._candidate(inheriting)]
         if self._mode == IMPORT:
             return self._known_import(given)
-        versions = versions_to_look_up(self._live, self._schema.version)
-        found = (find_version(one, versions, self._document, self._check_texts) for one in self._candidates)
-        return next(filter(None, found), None)
+        return next(filter(None, map(self._find, self._candidates)), None)
 
     def check_mode(self) -> None:
         subject = self._command.subject.qualified
@@ -141,7 +140,7 @@ class _Registration:
         if self._command.force or level == NONE_LEVEL or self._mode == IMPORT:
             return
         new = self._candidates[-1]
-        compared = self._compared_versions(new)
+        compared = compared_versions(self._versions, level, self._config, new.extras.get("metadata"))
         messages = incompatibility_messages(
             self._changes, self._registry, new.document, self._documents, compared, level, self._config
         )
@@ -176,11 +175,11 @@ class _Registration:
                 self._numbered(candidate.extras, number),
                 id=self._schema.id if self._mode in (IMPORT, FORWARD) else None,
             ),
-            xids.entity_id(self._live[-1].xid) if self._live else None,
+            xids.entity_id(self._versions.latest.xid) if self._versions.latest is not None else None,
         )
         format = set_common_format(changes, resource, (self._schema.type, candidate.content.declared_format))
         add_schema_version(changes, resource, command.subject, format, new)
-        replaced = [one for one in self._versions if not one.is_live and one.number == new.number]
+        replaced = [one for one in self._versions.with_number(number) if not one.is_live]
         forget_versions(changes, [*self._repeated_versions(candidate, new), *replaced])
         changes.number = new.number
 
@@ -194,7 +193,7 @@ class _Registration:
     def _repeated_versions(self, candidate: Candidate, new: NewSchemaVersion) -> list[SchemaVersion]:
         """The soft-deleted versions that a new one repeats: with its content and id, and not referred to (CSR-511)."""
         key = candidate.content.identity.key
-        repeated = [one for one in self._versions if not one.is_live and one.key == key and one.number < new.number]
+        repeated = [one for one in self._versions.with_key(key) if not one.is_live and one.number < new.number]
         if not repeated or new.facts.get("metadata") != candidate.extras.get("metadata"):
             return []
         ids = self._changes.world.schema_ids.ids_of_keys({key})[key]
@@ -207,6 +206,10 @@ class _Registration:
         if self._mode == IMPORT or (self._schema.version is None and version_in(metadata) is None):
             return extras
         return {**extras, "metadata": with_version(metadata, number)}
+
+    def _find(self, candidate: Candidate) -> SchemaVersion | None:
+        versions = versions_to_look_up(self._versions, candidate, self._schema.version)
+        return find_version(candidate, versions, self._document, self._check_texts)
 
     def _document(self, version: SchemaVersion) -> SchemaDocument:
         references = self._registry.references(version.group).documents(version.references)
@@ -236,9 +239,9 @@ class _Registration:
 
     def _with_latest_text(self, schema: SchemaRequest) -> SchemaRequest:
         """The request; without a text it is for that of the latest version (CSR-504)."""
-        if schema.text or not self._live:
+        latest = self._versions.latest
+        if schema.text or latest is None:
             return schema
-        latest = self._live[-1]
         text = self._changes.world.document(latest.document).decode()
         return replace(schema, text=text, type=latest.type, references=tuple(latest.references))
 
@@ -246,18 +249,20 @@ class _Registration:
         """The request with metadata and rules of the latest version, and with those that the config adds (CSR-505)."""
         if self._mode == IMPORT:
             return schema
-        return schema.inheriting(self._live[-1].extras if self._live else {}, self._config)
+        return schema.inheriting(latest_extras(self._versions), self._config)
 
     def _known_import(self, candidate: Candidate) -> SchemaVersion | None:
         """The version that an import repeats. Raises: SchemaRegistryError for an id or number of another content."""
         schema, key = self._schema, candidate.content.identity.key
         if schema.id is None:
-            return next((version for version in reversed(self._live) if version.key == key), None)
+            return next((version for version in reversed(self._versions.with_key(key)) if version.is_live), None)
         self._check_id(schema.id, key)
-        for version in self._live:
-            if schema.version is not None and version.number == schema.version and version.key != key:
+        number, versions = schema.version, self._versions
+        found = versions.with_key(key) if number is None else versions.with_number(number)
+        for version in (one for one in found if one.is_live):
+            if version.key != key:
                 raise not_permitted(f"Overwrite of version {version.number} with another schema is not permitted.")
-            if version.key == key and version.id == schema.id and schema.version in (None, version.number):
+            if version.id == schema.id:
                 return version
         return None
 
@@ -267,15 +272,10 @@ class _Registration:
         if any(row.key != key for row in holders):
             raise not_permitted(f"Overwrite new schema with id {id} is not permitted.")
 
-    # --- compatibility -----------------------------------------------------------------------------------------------
-
-    def _compared_versions(self, new: Candidate) -> list[SchemaVersion]:
-        return compared_versions(self._live, str(self._config[LEVEL]), self._config, new.extras.get("metadata"))
-
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def _next_number(self) -> int:
-        number = 1 + max((version.number for version in self._versions), default=0)
+        number = 1 + self._versions.highest_number
         if number > MAX_NUMBER:
             raise SchemaRegistryError(50001, "Error in the backend data store: all version numbers are in use")
         return number
@@ -305,16 +305,23 @@ def _invalid_text(reason: str) -> SchemaRegistryError:
     return invalid_schema(f"Invalid schema: {reason}")
 
 
+def latest_extras(versions: SubjectVersions) -> Mapping[str, Any]:
+    """The extras of the latest live version; empty if there is none."""
+    return versions.latest.extras if versions.latest is not None else {}
+
+
 def compared_versions(
-    live: Sequence[SchemaVersion], level: str, config: Mapping[str, Any], metadata: Mapping[str, Any] | None
+    versions: SubjectVersions, level: str, config: Mapping[str, Any], metadata: Mapping[str, Any] | None
 ) -> list[SchemaVersion]:
     """The versions that a new one is compared with, the latest first (CSR-801)."""
-    group = config.get("compatibilityGroup")
-    versions = list(reversed(live))
+    group, is_transitive = config.get("compatibilityGroup"), level.endswith("_TRANSITIVE")
+    if group is None and not is_transitive:
+        return [versions.latest] if versions.latest is not None else []
+    compared = versions.live[::-1]
     if group is not None:
         wanted = _property(metadata, group)
-        versions = [version for version in versions if _property(version.extras.get("metadata"), group) == wanted]
-    return versions if level.endswith("_TRANSITIVE") else versions[:1]
+        compared = [version for version in compared if _property(version.extras.get("metadata"), group) == wanted]
+    return compared if is_transitive else compared[:1]
 
 
 def _property(metadata: Mapping[str, Any] | None, name: str) -> Any:

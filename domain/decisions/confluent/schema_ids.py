@@ -21,8 +21,10 @@ from annals.domain.confluent.facts import (
     type_of_schema,
     with_facts,
 )
+from annals.domain.confluent.schema_index import ANY_GROUP, id_in_group
 from annals.domain.confluent.schema_registry import SchemaRegistry
-from annals.domain.confluent.schema_versions import ANY_GROUP, MAX_ID, NamedReference, id_in_group
+from annals.domain.confluent.schema_versions import MAX_ID, NamedReference
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import GROUPS, RESOURCES, VERSIONS_TYPE
 from annals.domain.decisions.changes.change_set import ChangeSet
 from annals.domain.decisions.changes.drafts import ResourceDraft, VersionDraft
@@ -181,7 +183,7 @@ class _NewNumbers:
         highest = self._highest_of(resource)
         number: int = version.confluent.get("number") or 0
         if not number or self._is_live(resource, version, number):
-            is_free = own_number and (own_number > highest or own_number not in self._taken(resource, version))
+            is_free = own_number and (own_number > highest or not self._is_taken(resource, version, own_number))
             number = own_number if is_free else highest + 1
         subject = subject_name(resource.xid, resource.confluent)
         has_own_name = subject == subject_name(resource.xid, {})
@@ -203,21 +205,20 @@ class _NewNumbers:
             recorded: int | None = resource.confluent.get("highest")
             if recorded is None:
                 is_first = resource.is_new and not self.changes.world.revision(resource.xid)
-                recorded = 0 if is_first else max(self._stored_numbers(resource), default=0)
+                recorded = 0 if is_first else self._stored(resource).highest_number
             self.highest[resource.xid] = recorded
         return self.highest[resource.xid]
 
     def _is_live(self, resource: ResourceDraft, version: VersionDraft, number: int) -> bool:
         """Whether another live version has a number, which a restored one had before."""
-        group, name = xids.segments(resource.xid)[1], subject_name(resource.xid, resource.confluent)
-        versions = self.changes.world.schemas.versions(group, name)
-        return any(one.is_live and one.number == number and one.xid != version.xid for one in versions)
+        return any(one.is_live and one.xid != version.xid for one in self._stored(resource).with_number(number))
 
-    def _stored_numbers(self, resource: ResourceDraft) -> set[int]:
-        group, name = xids.segments(resource.xid)[1], subject_name(resource.xid, resource.confluent)
-        return {version.number for version in self.changes.world.schemas.versions(group, name)}
-
-    def _taken(self, resource: ResourceDraft, version: VersionDraft) -> set[int]:
-        """The numbers of stored versions, and of those that this change has added."""
+    def _is_taken(self, resource: ResourceDraft, version: VersionDraft, number: int) -> bool:
+        """Whether a stored version has a number, or another one that this change has added."""
         others = (one for one in resource.live_versions() if one is not version and "id" in one.confluent)
-        return self._stored_numbers(resource) | {number_of(one.id, one.confluent) for one in others}
+        is_added = any(number_of(one.id, one.confluent) == number for one in others)
+        return is_added or bool(self._stored(resource).with_number(number))
+
+    def _stored(self, resource: ResourceDraft) -> SubjectVersions:
+        path = xids.segments(resource.xid)[1], subject_name(resource.xid, resource.confluent)
+        return self.changes.world.schemas.subject_versions([path])[path]

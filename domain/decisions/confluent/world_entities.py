@@ -22,8 +22,9 @@ def entity_finder(world: World) -> FindEntity:
 def subject_xids(world: World, command: RegisterSchema | ImportSubject) -> list[str]:
     """What a command that adds versions to a subject reads: its Resource, or those that may be it, and two Versions."""
     subject = command.subject
-    versions = world.schemas.versions(xids.entity_id(command.xid), subject.name) if subject.name else ()
-    if not versions:
+    path = xids.entity_id(command.xid), subject.name
+    newest = world.schemas.subject_versions([path])[path].newest if subject.name else ()
+    if not newest:
         return candidate_xids(subject, command.context_ids)
-    latest = versions[-1]
-    return [latest.resource, latest.xid, f"{latest.resource}/versions/{latest.number + 1}"]
+    highest = newest[-1]
+    return [highest.resource, highest.xid, f"{highest.resource}/versions/{highest.number + 1}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from annals.domain.confluent.commands import SettingKind, WriteSettings
@@ -78,10 +79,10 @@ def _empty_scope(changes: ChangeSet, registry: SchemaRegistry, scope: Subject) -
     return bool(versions)
 
 
-def _versions_in_scope(changes: ChangeSet, registry: SchemaRegistry, scope: Subject) -> list[SchemaVersion]:
+def _versions_in_scope(changes: ChangeSet, registry: SchemaRegistry, scope: Subject) -> Sequence[SchemaVersion]:
     """The versions of a subject, a context or all contexts, by subject and number."""
     if scope.name:
-        return registry.versions(scope)
+        return registry.versions(scope).all
     group = registry.group(scope.context) if scope.context != GLOBAL_CONTEXT else None
     groups = [group] if group is not None else []
     if scope.context == GLOBAL_CONTEXT:

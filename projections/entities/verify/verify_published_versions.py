@@ -23,7 +23,7 @@ from annals.domain.registry.events import EntityDeleted
 from annals.domain.values import xid as xids
 from annals.projections.database import drivers
 from annals.projections.entities.rows import PUBLICATION_COLUMNS, publication_row
-from annals.projections.entities.schema_versions import SCHEMA_VERSION_COLUMNS, schema_version_row
+from annals.projections.entities.schema_version_rows import SCHEMA_VERSION_COLUMNS, schema_version_row
 
 _EVENT_COLUMNS: Final = ", ".join(LogRow._fields)
 _SELECT_EVENTS: Final = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annals.commands.store.assigned_schema_ids import AssignedSchemaIds
-from annals.domain.confluent.schema_versions import id_in_group
+from annals.domain.confluent.schema_index import id_in_group
 from annals.domain.registry.events import EntityCreated
 from tests.support.registries.memory_world import MemorySchemas
 

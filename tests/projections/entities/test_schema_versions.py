@@ -11,12 +11,18 @@ import pytest
 from annals.commands.store.log import Store
 from annals.domain.model.builtin import default_source
 from annals.projections.database import drivers
-from annals.projections.entities.schema_versions import StoredSchemas
+from annals.projections.entities.schema_versions import StoredSchemas, VersionsOf
 from tests.support.registries.in_process import create
 
 KEY = 64 * "a"
 LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
     "versions": (lambda schemas: schemas.versions("default", "s"), "schema_version_by_subject"),
+    "newest versions": (lambda schemas: schemas.subject_versions([("default", "s")]), "schema_version_by_subject"),
+    "version": (lambda schemas: VersionsOf(schemas, "default", "s").with_number(1), "schema_version_by_subject"),
+    "versions with other extras": (
+        lambda schemas: VersionsOf(schemas, "default", "s").with_key_or_other_extras(KEY, {}),
+        "schema_version_by_subject",
+    ),
     "key": (lambda schemas: schemas.by_key(KEY), "schema_version_by_key"),
     "id": (lambda schemas: schemas.by_id(1), "schema_version_by_id"),
     "guid": (lambda schemas: schemas.by_guid("g"), "schema_version_by_guid"),

@@ -12,7 +12,9 @@ from annals.domain.compat.publications import (
     affects_publications,
     fold_publications,
 )
-from annals.domain.confluent.schema_versions import SchemaIds, SchemaIndex, SchemaVersion, fold_schema_versions
+from annals.domain.confluent.schema_index import SchemaIds, SchemaIndex
+from annals.domain.confluent.schema_versions import SchemaVersion, fold_schema_versions
+from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.confluent.subjects import VERSIONS_TYPE
 from annals.domain.decisions.checks import document_checks
 from annals.domain.decisions.checks.document_checks import CheckResults, DocumentCheck
@@ -192,6 +194,9 @@ class MemorySchemas:
 
     def versions_of(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[SchemaVersion]]:
         return {subject: self.versions(*subject) for subject in subjects}
+
+    def subject_versions(self, subjects: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], SubjectVersions]:
+        return {subject: SubjectVersions(self.versions(*subject)) for subject in subjects}
 
     def by_key(self, key: str) -> Sequence[SchemaVersion]:
         return sorted((row for row in self._rows if row.key == key), key=lambda row: -row.since)

@@ -11,7 +11,9 @@ import pytest
 from annals.api.compat.confluent.paths import BASE
 from annals.commands.documents.check_scheduler import CheckScheduler
 from annals.domain.model.builtin import default_source
-from annals.projections.entities.schema_versions import StoredSchemas
+from annals.projections.entities import schema_versions
+from annals.projections.entities.schema_version_rows import read_schema_version
+from annals.projections.entities.schema_versions import NEWEST_VERSIONS, StoredSchemas
 from tests.support.registries.in_process import create, serving
 
 RECORD: Final = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 1}]}
@@ -54,6 +56,39 @@ def test_a_schema_that_is_compared_with_many_versions(
         other = {**RECORD, "fields": [{"name": "a", "type": "string", "default": ""}]}
         refused = api.send("POST", f"{BASE}/subjects/s/versions", {"schema": json.dumps(other)})
         assert refused.status_code == 409 and "{oldSchemaVersion: 26}" in refused.text
+
+
+def test_a_long_subject_costs_as_a_short_one(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # CSR-421: neither a registration nor a look-up reads all versions of its subject
+    create(store_url, default_source())
+    with serving(store_url) as api:
+        for number in range(4 * NEWEST_VERSIONS):
+            api.done("POST", f"{BASE}/subjects/s/versions", {"schema": json.dumps({**RECORD, "doc": f"{number}"})})
+        subject, known = f"{BASE}/subjects/s", {"schema": json.dumps({**RECORD, "doc": "3"})}
+        seen = counted_rows(monkeypatch)
+        for method, path, body in (
+            ("POST", f"{subject}/versions", {"schema": json.dumps({**RECORD, "doc": "new"})}),
+            ("POST", f"{subject}/versions", known),
+            ("POST", subject, known),
+            ("GET", f"{subject}/versions/latest", None),
+            ("GET", f"{subject}/versions/3", None),
+            ("POST", f"{BASE}/compatibility/subjects/s/versions", known),
+        ):
+            seen.clear()
+            api.done(method, path, body)
+            assert 0 < seen["rows"] <= 3 * (NEWEST_VERSIONS + 2), (method, path)
+
+
+def counted_rows(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many rows of schemas are read, from now on."""
+    seen: Counter[str] = Counter()
+
+    def counted_read(values: Any) -> Any:
+        seen["rows"] += 1
+        return read_schema_version(values)
+
+    monkeypatch.setattr(schema_versions, "read_schema_version", counted_read)
+    return seen
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

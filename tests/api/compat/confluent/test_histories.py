@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
+from annals.projections.entities import schema_versions
 from tests.api.compat.confluent.registry_model import TEXTS, Model, Refused, Register, facts
 from tests.support.examples import examples
 from tests.support.registries.in_process import Api, create, serving
@@ -71,10 +72,15 @@ def calls(draw: st.DrawFn) -> Call:
 
 @pytest.mark.timeout(900)
 @pytest.mark.generated
-def test_histories_answer_as_a_plain_registry(new_store: Callable[[], AbstractContextManager[str]]) -> None:
-    # CSR-401 to CSR-412, CSR-502 to CSR-516, CSR-601 to CSR-605, CSR-702 to CSR-710, CSR-905
+@pytest.mark.parametrize("at_once", [1, schema_versions.NEWEST_VERSIONS])
+def test_histories_answer_as_a_plain_registry(
+    new_store: Callable[[], AbstractContextManager[str]], monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    # CSR-401 to CSR-412, CSR-421, CSR-502 to CSR-516, CSR-601 to CSR-605, CSR-702 to CSR-710, CSR-905
+    monkeypatch.setattr(schema_versions, "NEWEST_VERSIONS", at_once)
+
     @settings(
-        max_examples=examples(40),
+        max_examples=examples(20),
         deadline=None,
         database=None,
         derandomize=True,

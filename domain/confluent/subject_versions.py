@@ -1,0 +1,76 @@
+"""The versions of one subject, read as far as they are asked for: a subject may have thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+from annals.domain.confluent.schema_versions import SchemaVersion
+
+
+class VersionLookups(Protocol):
+    """Finds live and soft-deleted versions of one subject. Answers are ordered by number."""
+
+    def all(self) -> Sequence[SchemaVersion]:
+        """All of them."""
+
+    def with_number(self, number: int) -> Sequence[SchemaVersion]:
+        """Those with a number."""
+
+    def with_key(self, key: str) -> Sequence[SchemaVersion]:
+        """Those with a content."""
+
+    def with_key_or_other_extras(self, key: str, extras: Mapping[str, Any]) -> Sequence[SchemaVersion]:
+        """Those with a content, and those with other extras; a few with the same extras may be among them."""
+
+
+class SubjectVersions:
+    """The live and soft-deleted versions of a subject. Answers are ordered by number."""
+
+    def __init__(self, newest: Sequence[SchemaVersion], lookups: VersionLookups | None = None) -> None:
+        """newest: those from some number on, by number; at least one if the subject has any.
+
+        lookups: finds the others; None if there are none.
+        """
+        self.newest = newest
+        self._lookups = lookups
+
+    def __bool__(self) -> bool:
+        return bool(self.newest)
+
+    @cached_property
+    def all(self) -> Sequence[SchemaVersion]:
+        return self._lookups.all() if self._lookups is not None else self.newest
+
+    @property
+    def live(self) -> list[SchemaVersion]:
+        """All live ones."""
+        return [version for version in self.all if version.is_live]
+
+    @cached_property
+    def latest(self) -> SchemaVersion | None:
+        """The live one with the highest number."""
+        of_newest = next((version for version in reversed(self.newest) if version.is_live), None)
+        return of_newest or next((version for version in reversed(self.all) if version.is_live), None)
+
+    @property
+    def highest_number(self) -> int:
+        """0 if there is no version."""
+        return self.newest[-1].number if self.newest else 0
+
+    def with_number(self, number: int) -> Sequence[SchemaVersion]:
+        """Those with a number: deleted ones can have that of a live one."""
+        if self._lookups is not None and number < self.newest[0].number:
+            return self._lookups.with_number(number)
+        return [version for version in self.newest if version.number == number]
+
+    def with_key(self, key: str) -> Sequence[SchemaVersion]:
+        """Those with a content."""
+        if self._lookups is not None:
+            return self._lookups.with_key(key)
+        return [version for version in self.newest if version.key == key]
+
+    def with_key_or_other_extras(self, key: str, extras: Mapping[str, Any]) -> Sequence[SchemaVersion]:
+        """Those that can be the same schema as a content with extras; others may be among them."""
+        return self._lookups.with_key_or_other_extras(key, extras) if self._lookups is not None else self.newest
