@@ -36,7 +36,9 @@ class EntityLookups:
         """`View.look_up` in the latest committed state. Raises: as that; MissingDocument."""
         if not self._readers.is_server or "\0" in xid:
             return await self._readers.read(lambda: self._readers.quick_view().look_up(xid, with_document))
-        return found_entity(await self._queues[with_document].add(xid), xid)
+        found = found_entity(await self._queues[with_document].add(xid), xid)
+        self._readers.note_read(found.position)
+        return found
 
     def close(self) -> None:
         """Closes the connections; no look-up may be waiting."""

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Final, NamedTuple, TypeVar
 
+from sqlalchemy import make_url
+
+from annals.commands.store.database.known_log_end import known_log_end
 from annals.projections.database.connection_pool import ConnectionPool, LatestDatabase
 from annals.projections.database.connections import ReadConnection
 from annals.projections.database.drivers import Database, PostgresDatabase, SqliteDatabase
@@ -77,6 +80,14 @@ class SnapshotView(View):
         return self._model, self._capabilities
 
 
+class _Caches(NamedTuple):
+    """What is kept from one generation of the log, see `KnownLogEnd`."""
+
+    generation: int
+    missing_attributes: MissingAttributeCache
+    type_counts: TypeCountCache
+
+
 class ViewPool:
     """Views for readers outside the write transaction.
 
@@ -99,8 +110,8 @@ class ViewPool:
         self._latest_reserved = LatestDatabase(self._reserved, driver)
         # Of its own, so that reads that wait leave the other threads of the process to other work.
         self._threads = ThreadPoolExecutor(limits.statements, "annals-statement")
-        self._missing_attributes = MissingAttributeCache()
-        self._type_counts = TypeCountCache()
+        self._known_end = known_log_end(make_url(url))
+        self._caches = _Caches(self.generation, MissingAttributeCache(), TypeCountCache())
 
     @contextmanager
     def view(self) -> Iterator[View]:
@@ -126,17 +137,28 @@ class ViewPool:
 
     def quick_view(self) -> View:
         """A view of the latest commit, for each statement. In an event loop, use `read`."""
-        return View(self._latest, self._missing_attributes)
+        return View(self._latest, self._current_caches().missing_attributes)
 
     def reserved_view(self) -> View:
         """`quick_view` for the little that each request needs, which other reads never keep waiting."""
-        return View(self._latest_reserved, self._missing_attributes)
+        return View(self._latest_reserved, self._current_caches().missing_attributes)
 
     def latest_view(self) -> View:
         """`quick_view` for an answer of several statements, each of which shows at least the latest state of now."""
         view = self.quick_view()
-        note_position(view.position())
+        position = view.position()
+        note_position(position)
+        self.note_read(position)
         return view
+
+    @property
+    def generation(self) -> int:
+        """See `KnownLogEnd`. What is kept of answers goes by it, read after their position."""
+        return self._known_end.generation
+
+    def note_read(self, position: int) -> None:
+        """Remembers the position of a state from which something is kept."""
+        self._known_end.note_read(position)
 
     async def read(self, read: Callable[..., T], *arguments: object) -> T:
         """The result of a function that reads through a quick view, for an event loop.
@@ -157,7 +179,15 @@ class ViewPool:
     @contextmanager
     def _view(self, pool: ConnectionPool) -> Iterator[View]:
         with pool.use(_snapshot) as (reader, heads):
-            yield SnapshotView(reader, self._missing_attributes, self._type_counts, heads)
+            caches = self._current_caches()
+            view = SnapshotView(reader, caches.missing_attributes, caches.type_counts, heads)
+            self.note_read(view.position())
+            yield view
+
+    def _current_caches(self) -> _Caches:
+        if self._caches.generation != self.generation:
+            self._caches = _Caches(self.generation, MissingAttributeCache(), TypeCountCache())
+        return self._caches
 
 
 @contextmanager

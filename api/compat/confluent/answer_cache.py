@@ -1,13 +1,13 @@
 """Answers to requests that were answered before, while the registry has not changed.
 
 Serializers of many processes ask for the same few schemas, and each producer registers the schema that all have
-registered. Such an answer depends on the request, on what its caller may see, and on the position of the log.
+registered. Such an answer depends on the request, on what its caller may see, and on the moment of the registry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 from annals.api.compat.confluent.responses import REQUEST_ID, request_id
 from annals.api.http.query_params import all_query_params
@@ -27,34 +27,41 @@ _OTHER_PARAMS: Final = frozenset(("asof", "dryrun", "format"))
 _HEADERS: Final = (b"accept", b"content-type", b"confluent-accept-unknown-properties")
 
 
+class Moment(NamedTuple):
+    """A position of the log, and its generation (see `KnownLogEnd`)."""
+
+    generation: int
+    position: int
+
+
 class AnswerCache:
-    """The answers at one position of the log. Not thread-safe."""
+    """The answers of one moment. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._position = -1
+        self._moment = Moment(0, -1)
         self._answers: dict[Hashable, Response] = {}
         self._bytes = 0
 
     async def answer(
-        self, request: Request, content: bytes, position: int, compute_answer: Callable[[], Awaitable[Response]]
+        self, request: Request, content: bytes, moment: Moment, compute_answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """The answer to a request; a new one if the same was not asked at this position.
+        """The answer to a request; a new one if the same was not asked at this moment.
 
-        content: of its body. position: of the registry as it was when the request was received, or later.
+        content: of its body. moment: of the registry when the request was received, or later.
         Raises: what `compute_answer` raises.
         """
         if len(content) > MAX_ENTRY or not _OTHER_PARAMS.isdisjoint(all_query_params(request)):
             return await compute_answer()
-        if position > self._position:
-            self._answers, self._position, self._bytes = {}, position, 0
+        if moment > self._moment:
+            self._answers, self._moment, self._bytes = {}, moment, 0
         key = _key(request, content)
-        kept = self._answers.get(key) if position == self._position else None
+        kept = self._answers.get(key) if moment == self._moment else None
         if kept is not None:
-            note_position(position)
+            note_position(moment.position)
             return Response(kept.status, [*kept.headers, request_id(request)], kept.body)
         response = await compute_answer()
-        # What was read meanwhile shows this position or a later one. If a later one exists, this is not found again.
-        if position == self._position:
+        # What was read meanwhile shows this moment or a later one. If a later one exists, this is not found again.
+        if moment == self._moment:
             self._keep(key, _size(request, content), response)
         return response
 

@@ -16,7 +16,7 @@ from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
 from annals.api.compat.confluent import importing, reading, reading_by_id, writing
-from annals.api.compat.confluent.answer_cache import AnswerCache
+from annals.api.compat.confluent.answer_cache import AnswerCache, Moment
 from annals.api.compat.confluent.paths import BASE
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, parse_object
@@ -224,7 +224,8 @@ class ConfluentRoutes:
 
         if not found.route.is_repeated:
             return await compute_answer()
-        return await self._cache.answer(request, content or b"", position, compute_answer)
+        moment = Moment(self._registry.readers.generation, position)
+        return await self._cache.answer(request, content or b"", moment, compute_answer)
 
     async def _find_position(self) -> int:
         """The position of the registry now. Raises: SchemaRegistryError, 404, if its model has no schemas (CSR-910)."""
