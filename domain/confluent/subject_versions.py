@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from annals.domain.confluent.schema_versions import SchemaVersion
 
@@ -21,8 +21,8 @@ class VersionLookups(Protocol):
     def with_key(self, key: str) -> Sequence[SchemaVersion]:
         """Those with a content."""
 
-    def with_key_or_other_extras(self, key: str, extras: Mapping[str, Any]) -> Sequence[SchemaVersion]:
-        """Those with a content, and those with other extras; a few with the same extras may be among them."""
+    def with_key_or_member(self, key: str, names: Collection[str]) -> Sequence[SchemaVersion]:
+        """Those with a content, and those with a member of one of some names in their extras; maybe some others."""
 
 
 class SubjectVersions:
@@ -71,6 +71,6 @@ class SubjectVersions:
             return self._lookups.with_key(key)
         return [version for version in self.newest if version.key == key]
 
-    def with_key_or_other_extras(self, key: str, extras: Mapping[str, Any]) -> Sequence[SchemaVersion]:
-        """Those that can be the same schema as a content with extras; others may be among them."""
-        return self._lookups.with_key_or_other_extras(key, extras) if self._lookups is not None else self.newest
+    def with_key_or_member(self, key: str, names: Collection[str]) -> Sequence[SchemaVersion]:
+        """Those with a content, and those with a member of one of some names in their extras; maybe some others."""
+        return self._lookups.with_key_or_member(key, names) if self._lookups is not None else self.newest

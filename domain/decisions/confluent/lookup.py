@@ -13,7 +13,7 @@ from annals.domain.confluent.checks import ContentCheck, SameTextCheck, SchemaCo
 from annals.domain.confluent.commands import LATEST_OR_NEXT
 from annals.domain.confluent.content import comparable
 from annals.domain.confluent.errors import SchemaRegistryError
-from annals.domain.confluent.metadata_rules import version_in, without_version
+from annals.domain.confluent.metadata_rules import VERSION_PROPERTY, version_in, without_version
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.subject_versions import SubjectVersions
 from annals.domain.decisions.checks.document_checks import TIMED_OUT, CheckResult
@@ -72,11 +72,16 @@ def versions_to_look_up(
     """
     if number == LATEST_OR_NEXT:
         return [versions.latest] if versions.latest is not None else []
-    if number is not None:
-        found = versions.with_number(number)
-    else:
-        found = versions.with_key_or_other_extras(candidate.content.identity.key, candidate.extras)
+    found = _with_key_or_other_form(versions, candidate) if number is None else versions.with_number(number)
     return [version for version in found if version.is_live or with_deleted]
+
+
+def _with_key_or_other_form(versions: SubjectVersions, candidate: Candidate) -> Sequence[SchemaVersion]:
+    """The versions with the key of a candidate, and all for which `_differs_in_form_only` may hold."""
+    if version_in(candidate.extras.get("metadata")) is not None:
+        return versions.all
+    names = [VERSION_PROPERTY, *([] if candidate.extras.get("references") else ["references"])]
+    return versions.with_key_or_member(candidate.content.identity.key, names)
 
 
 def _differs_in_form_only(candidate: Candidate, version: SchemaVersion) -> bool:

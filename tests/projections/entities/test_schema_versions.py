@@ -19,8 +19,8 @@ LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
     "versions": (lambda schemas: schemas.versions("default", "s"), "schema_version_by_subject"),
     "newest versions": (lambda schemas: schemas.subject_versions([("default", "s")]), "schema_version_by_subject"),
     "version": (lambda schemas: VersionsOf(schemas, "default", "s").with_number(1), "schema_version_by_subject"),
-    "versions with other extras": (
-        lambda schemas: VersionsOf(schemas, "default", "s").with_key_or_other_extras(KEY, {}),
+    "versions with a member": (
+        lambda schemas: VersionsOf(schemas, "default", "s").with_key_or_member(KEY, ["references"]),
         "schema_version_by_subject",
     ),
     "key": (lambda schemas: schemas.by_key(KEY), "schema_version_by_key"),

@@ -58,12 +58,16 @@ def test_a_schema_that_is_compared_with_many_versions(
         assert refused.status_code == 409 and "{oldSchemaVersion: 26}" in refused.text
 
 
-def test_a_long_subject_costs_as_a_short_one(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("metadata", [{}, {"metadata": {"properties": {"owner": "team"}}}], ids=["", "with metadata"])
+def test_a_long_subject_costs_as_a_short_one(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, metadata: dict[str, Any]
+) -> None:
     # CSR-421: neither a registration nor a look-up reads all versions of its subject
     create(store_url, default_source())
     with serving(store_url) as api:
         for number in range(4 * NEWEST_VERSIONS):
-            api.done("POST", f"{BASE}/subjects/s/versions", {"schema": json.dumps({**RECORD, "doc": f"{number}"})})
+            body = {"schema": json.dumps({**RECORD, "doc": f"{number}"}), **(metadata if number == 0 else {})}
+            api.done("POST", f"{BASE}/subjects/s/versions", body)
         subject, known = f"{BASE}/subjects/s", {"schema": json.dumps({**RECORD, "doc": "3"})}
         seen = counted_rows(monkeypatch)
         for method, path, body in (
