@@ -72,7 +72,7 @@ def calls(draw: st.DrawFn) -> Call:
 
 @pytest.mark.timeout(900)
 @pytest.mark.generated
-@pytest.mark.parametrize("at_once", [1, schema_versions.NEWEST_VERSIONS])
+@pytest.mark.parametrize("at_once", [0, schema_versions.NEWEST_VERSIONS])
 def test_histories_answer_as_a_plain_registry(
     new_store: Callable[[], AbstractContextManager[str]], monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
