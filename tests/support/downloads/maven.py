@@ -22,7 +22,9 @@ from xml.sax.saxutils import escape
 from tests.support.left_out import leave_out
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
-_COORDINATE = re.compile(r"(?P<group>[^:@]+):(?P<artifact>[^:@]+):(?P<version>[^:@]+)(?P<alone>@jar)?")
+_COORDINATE = re.compile(
+    r"(?P<group>[^:@]+):(?P<artifact>[^:@]+):(?P<version>[^:@]+)(:(?P<classifier>[^:@]+))?(?P<alone>@jar)?"
+)
 _NO_MAVEN = "no Maven: apt-get install maven, or put mvn on PATH"
 _NO_JAVA = "no Java development kit 17 or newer: apt-get install openjdk-17-jdk-headless, or put its java on PATH"
 
@@ -30,7 +32,8 @@ _NO_JAVA = "no Java development kit 17 or newer: apt-get install openjdk-17-jdk-
 def jars(*coordinates: str) -> list[Path]:
     """The files of artifacts, each named `group:artifact:version`, and of their dependencies at run time.
 
-    `group:artifact:version@jar` is that file without dependencies: for artifacts whose POM cannot be resolved.
+    `group:artifact:version@jar` is that file without dependencies: for artifacts whose POM cannot be resolved. A
+    classifier can follow the version, after a colon.
     Skips the test if there is no Maven, or it cannot download them.
     """
     home = _cache() / hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
@@ -156,6 +159,8 @@ def _project(coordinates: Sequence[str], folder: Path) -> str:
         match = _COORDINATE.fullmatch(coordinate)
         assert match, coordinate
         names = {"groupId": match["group"], "artifactId": match["artifact"], "version": match["version"]}
+        if match["classifier"]:
+            names["classifier"] = match["classifier"]
         fields = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in names.items())
         if match["alone"]:
             alone.append(f"<artifactItem>{fields}</artifactItem>")

@@ -1,7 +1,7 @@
-"""Third-party clients for Node.js and Go against a served registry.
+"""Clients for Java, Node.js and Go against a served registry.
 
-Each program uses most of the calls of its client and prints the results. Confluent's client for Java is not among them,
-because its packages are not on Maven Central; `client_calls.yaml` has its requests.
+Each program uses most of the calls of its client and prints the results. Confluent's packages for Java are not on Maven
+Central, but another project publishes its client and its serializer for Avro in one file, with all that they need.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from tests.support.confluent import serving_confluent
+from tests.support.downloads.maven import jars, java
 from tests.support.downloads.npm import packages, run
 from tests.support.left_out import leave_out
 
 CLIENTS = Path(__file__).with_name("clients")
 CONFLUENT_NODE = ("@confluentinc/schemaregistry@1.10.1", "@bufbuild/protobuf@2.17.0")
+CONFLUENT_JAVA = "org.apache.pinot:pinot-confluent-avro:1.5.0:shaded@jar"  # Confluent's 7.9.5
 KAFKAJS = ("@kafkajs/confluent-schema-registry@3.9.0",)
 
 
@@ -28,6 +30,55 @@ KAFKAJS = ("@kafkajs/confluent-schema-registry@3.9.0",)
 def address(store_url: str, tmp_path: Path) -> Iterator[str]:
     with serving_confluent(store_url, tmp_path) as found:
         yield found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.uses("Java")
+def test_confluents_client_for_java(address: str) -> None:
+    # CSR-1101; CSR-107, CSR-408, CSR-508, CSR-512, CSR-702 as this client and its serializer see them
+    call = [java(), "-cp", jars(CONFLUENT_JAVA)[0], CLIENTS / "ConfluentJava.java", address]
+    lines = subprocess.check_output(call, text=True, encoding="utf-8").splitlines()
+    assert dict(line.split(": ", 1) for line in lines) == {
+        "registered": "1",
+        "read": '{"id": 7}',
+        "known": "1",
+        "unknown subject": "refused 404 40401",
+        "unknown schema": "refused 404 40403",
+        "incompatible": "refused 409 409",
+        "latest": "1",
+        "id": "1",
+        "normalized": "1",
+        "text": "2",
+        "subjects": "[normalized-value, orders-value, texts-value]",
+        "contexts": "[.]",
+        "versions": "[1]",
+        "missing subject": "refused 404 40401",
+        "missing id": "refused 404 40403",
+        "subjects of the id": "[normalized-value, orders-value]",
+        "versions of the id": "[{subject=normalized-value,version=1}, {subject=orders-value,version=1}]",
+        "evolved": "3",
+        "version": "2",
+        "id of the text": "1",
+        "newest": "2",
+        "compatible": "false",
+        "reasons": "true",
+        "level": "BACKWARD",
+        "new level": "FULL",
+        "mode": "READWRITE",
+        "new mode": "READONLY",
+        "read-only": "refused 422 42205",
+        "old mode": "refused 404 40409",
+        "import": "5000",
+        "customer": "5001",
+        "references": "[{name='shop.Order', subject='order', version=1}]",
+        "referenced": "refused 422 42206",
+        "deleted": "[1]",
+        "deleted for good": "[1]",
+        "deleted version": "1",
+        "types": "[JSON, PROTOBUF, AVRO]",
+        "with metadata": "1",
+        "without it": "refused 404 40403",
+    }
 
 
 @pytest.mark.long
