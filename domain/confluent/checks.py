@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from annals.domain.confluent.compatibility.difference import Difference
@@ -37,12 +38,24 @@ class SchemaDocument(NamedTuple):
 
     def parse_text(self, text: bytes, load: LoadBytes) -> Any:
         """Another text with the same references, parsed. Raises: InvalidDocument."""
-        return schema_texts(self.type).parse(text, {name: load(sha256) for name, sha256 in self.references})
+        references = tuple((name, load(sha256)) for name, sha256 in self.references)
+        is_small = len(text) + sum(len(referenced) for _, referenced in references) <= _MAX_KEPT_TEXT
+        return (_parse_small if is_small else _parse)(self.type, text, references)
 
     @property
     def documents(self) -> tuple[str, ...]:
         """The SHA-256 of each document."""
         return self.sha256, *(sha256 for _, sha256 in self.references)
+
+
+def _parse(type: str, text: bytes, references: tuple[tuple[str, bytes], ...]) -> Any:
+    return schema_texts(type).parse(text, dict(references))
+
+
+#: A schema is compared with each version of a subject, and a version with each new schema.
+_parse_small: Final = lru_cache(maxsize=512)(_parse)
+#: The number of bytes of a text and its references up to which the parsed schema is kept.
+_MAX_KEPT_TEXT: Final = 4096
 
 
 class ContentCheck(NamedTuple):
