@@ -145,8 +145,8 @@ class _ServerParts:
 
 def _build_server_parts(settings: Settings, clock: Clock, caller: Caller | None) -> _ServerParts:
     proxies, periodic_tasks = TrustedProxies(settings.trusted_proxies), PeriodicTasks()
-    metrics, log_head_watcher = ServerMetrics(OWN_NAMES), LogHeadWatcher()
     routes = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS, *(f"/{name}" for name in ROOT_ALIASES)))
+    metrics, log_head_watcher = ServerMetrics(OWN_NAMES, routes), LogHeadWatcher()
     find_groups = partial(_compat_groups, ContextIds(settings.confluent_group))
     denied_writes = DeniedWrites(settings.database, settings.denials_kept) if settings.denials_kept else None
     denials = DenialLog(metrics.registry, proxies, routes, find_groups, denied_writes)

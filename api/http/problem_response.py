@@ -26,6 +26,9 @@ SUBSCRIPTIONS: Final = "subscriptions"
 COMPAT: Final = "compat"
 #: The first segments of paths whose problems follow RFC 9457.
 _RFC9457_PREFIXES: Final = frozenset((OWN_PREFIX, SUBSCRIPTIONS, COMPAT))
+#: How the media types of Confluent Schema Registry's API begin, and the headers in which its clients name them.
+_CONFLUENT_TYPES: Final = "application/vnd.schemaregistry"
+_MEDIA_TYPE_HEADERS: Final = (b"accept", b"content-type")
 
 
 def problem_response(problem: Problem, request: Request, allow: str | None = None) -> Response:
@@ -38,6 +41,8 @@ def problem_response(problem: Problem, request: Request, allow: str | None = Non
     body = problem_body(problem, request)
     if is_own_path:
         body = {"type": body["type"], "status": problem.status, **body}
+    elif problem.status == 404 and _is_from_confluent_client(request):
+        body = {**body, **_confluent_members(problem, request)}
     if request.segments[:1] == (COMPAT,):
         body = {**body, "detail": problem.detail or body["title"], "instance": _instance_url(request)}
     return Response(problem.status, headers, dumps(body))
@@ -69,6 +74,17 @@ def problem_body(problem: Problem, request: Request) -> dict[str, Json]:
         "detail": problem.detail,
     }
     return {**problem.extensions, **{name: value for name, value in members.items() if value}}
+
+
+def _is_from_confluent_client(request: Request) -> bool:
+    return any(_CONFLUENT_TYPES in (request.header(name) or "").lower() for name in _MEDIA_TYPE_HEADERS)
+
+
+def _confluent_members(problem: Problem, request: Request) -> dict[str, Json]:
+    """What clients of Confluent's API read of an error. Their URL lacks the path of that API."""
+    url = f"{request.base}/{COMPAT}/confluent"
+    where = f"Confluent's API is at {url}, and at the root of its own port if ANNALS_CONFLUENT_PORT is set."
+    return {"error_code": problem.status, "message": f"{problem.text(_problem_subject(problem, request))} {where}"}
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from annals import __version__
+from annals.api.compat.confluent.paths import CONTEXT_PATH
+from annals.api.http.access_log.route_templates import RouteTemplates
 from annals.api.http.problem_response import COMPAT, OWN_PREFIX
 from annals.api.http.request import Request
 from annals.api.xregistry.request.paths import FIXED_PATHS
@@ -30,10 +32,11 @@ ReadPositions = Callable[[], tuple[int, int, int]]
 
 
 class ServerMetrics:
-    """The metrics of one process. own_names: names below `/-/` that are served."""
+    """The metrics of one process. own_names: names below `/-/` that are served. routes: those of `/compat` are used."""
 
-    def __init__(self, own_names: frozenset[str] = frozenset()) -> None:
+    def __init__(self, own_names: frozenset[str], routes: RouteTemplates) -> None:
         self._own_names = own_names
+        self._routes = routes
         #: The Prometheus registry of all metrics. Other parts of the process may register theirs.
         self.registry = self._registry = CollectorRegistry()
         build = Gauge(
@@ -56,7 +59,8 @@ class ServerMetrics:
 
         started_at: `time.perf_counter()` at the start of the request. Cost: two microseconds.
         """
-        key = (route_label(request, self._own_names), request.method if request.method in _METHODS else "other", status)
+        method = request.method if request.method in _METHODS else "other"
+        key = route_label(request, self._own_names, self._routes), method, status
         counter, histogram = self._children.get(key) or self._metrics_of(key)
         counter.inc()
         histogram.observe(time.perf_counter() - started_at)
@@ -89,14 +93,16 @@ class ServerMetrics:
         return Histogram(f"annals_{name}", text, labels, buckets=buckets, registry=self._registry)
 
 
-def route_label(request: Request, own_names: frozenset[str] = frozenset()) -> str:
-    """The kind of the requested path, one of about twenty."""
+def route_label(request: Request, own_names: frozenset[str], routes: RouteTemplates) -> str:
+    """The kind of the requested path, one of about twenty; below `/compat` the template, one of about fifty."""
     segments = request.segments
     if segments[:1] == (OWN_PREFIX,):
         name = segments[1] if len(segments) > 1 else ""
         return f"/-/{name}" if name in own_names else "/-/"
     if segments[:1] == (COMPAT,):
-        return COMPAT
+        route = routes.route(request)
+        # A path below a context does the same as the one without it.
+        return route.replace(CONTEXT_PATH + "/", "/") if route is not None else COMPAT
     if len(segments) == 1 and segments[0] in FIXED_PATHS:
         return segments[0]
     if len(segments) == 5:

@@ -9,6 +9,7 @@ from annals.api.access.denial_routes import MAX_LIMIT as DENIAL_LIMIT
 from annals.api.audit.request_params import MAX_LIMIT as AUDIT_LIMIT
 from annals.api.audit.request_params import MAX_XIDS
 from annals.api.audit.tree_hash_params import MAX_PARTS
+from annals.api.compat.confluent.routes import PATH_TEMPLATES as CONFLUENT_TEMPLATES
 from annals.api.compat.confluent.subjects_route import MAX_LIMIT as SUBJECT_LIMIT
 from annals.api.compat.descriptions import DESCRIPTIONS
 from annals.api.feeds.formats import PAGE_SIZE
@@ -121,4 +122,5 @@ PATH_TEMPLATES: Final = (
     *OWN_PATHS.part,
     *(f"/{name}" for name in FIXED_PATHS),
     *(f"{api.base}{path}" for api in LEGACY_APIS for path in DESCRIPTIONS[api.name]["paths"]),
+    *CONFLUENT_TEMPLATES,
 )

@@ -13,6 +13,9 @@ _INTRODUCTION: Final = """\
 `GET /-/metrics` returns these in the text format of Prometheus, with the metrics of the process (`process_…`) of
 Prometheus' own client. Each process has its own. With tokens, the path requires the role `reader`.
 
+The label `route` is a kind of path, such as `group`. Below `/-/` it has the first name, and below `/compat` it is the
+template of the path, such as `/compat/confluent/subjects/{subject}/versions`.
+
 A counter has the suffix `_total`. A histogram has `_bucket`, `_sum` and `_count`."""
 #: Metrics of Prometheus' client itself, which differ between systems.
 _PROCESS_PREFIX: Final = "process_"

@@ -205,7 +205,7 @@ async def _import(writer: ConfluentWriter, write: ConfluentWrite, one: _Import |
     except SchemaRegistryError as error:
         return _refusal(error)
     except Problem as problem:
-        refused = problem_error(problem, write.request.path)
+        refused = problem_error(problem, write.request)
         if refused.status >= 500:
             raise
         return _refusal(refused)

@@ -7,9 +7,10 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from annals.api.compat.confluent.paths import BASE, canonical_path
+from annals.api.http.request import Request
 
-#: The key in the scope of a request to the port.
-_IS_AT_OWN_PORT: Final = "annals.confluent_port"
+#: The key in the scope of a request to the port. Its value is the path as the client sent it, undecoded.
+_SENT_TO_OWN_PORT: Final = "annals.confluent_port"
 
 
 class ConfluentPort:
@@ -28,7 +29,7 @@ class ConfluentPort:
 def canonical_scope(scope: Scope) -> Scope:
     """The scope of a request to the port of Confluent's API, with the canonical path."""
     raw_path = scope["raw_path"].decode("latin-1")
-    scope = {**scope, _IS_AT_OWN_PORT: True}
+    scope = {**scope, _SENT_TO_OWN_PORT: raw_path}
     canonical = canonical_path(raw_path)
     if canonical != raw_path:
         scope |= {"raw_path": canonical.encode("latin-1"), "path": BASE + scope["path"]}
@@ -37,4 +38,11 @@ def canonical_scope(scope: Scope) -> Scope:
 
 def is_at_own_port(scope: Scope) -> bool:
     """Whether the scope is of a request to the port of Confluent's API, with the canonical path already."""
-    return _IS_AT_OWN_PORT in scope
+    return _SENT_TO_OWN_PORT in scope
+
+
+def path_as_sent(request: Request) -> str:
+    """The decoded path as the client knows it: without the `BASE` that the port, or a host name of the API, adds."""
+    sent: str = request.scope.get(_SENT_TO_OWN_PORT) or request.scope["raw_path"].decode("latin-1")
+    # What is sent may begin with the path of the application, so only its end is compared.
+    return request.path if sent.endswith(request.raw_path) else request.path.removeprefix(BASE)

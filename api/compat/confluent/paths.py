@@ -8,6 +8,8 @@ from annals.api.compat.own_root import path_below
 
 #: The path of the API below the registry's root.
 BASE: Final = "/compat/confluent"
+#: What precedes the path of a route in one context, as a template.
+CONTEXT_PATH: Final = "/contexts/{context}"
 
 
 def canonical_path(raw_path: str) -> str:

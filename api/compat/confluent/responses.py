@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from uuid import uuid4
 
+from annals.api.compat.confluent.own_port import path_as_sent
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.domain.confluent.errors import SchemaRegistryError
@@ -71,9 +72,9 @@ def error_response(request: Request, error: SchemaRegistryError, headers: Header
     return Response(error.status, [(b"content-type", media_type.encode()), request_id(request), *(headers or [])], body)
 
 
-def problem_error(problem: Problem, path: str) -> SchemaRegistryError:
-    """The error for a problem of the registry (CSR-517). path: of the request."""
-    text = problem.text(path)
+def problem_error(problem: Problem, request: Request) -> SchemaRegistryError:
+    """The error for a problem of the registry (CSR-517)."""
+    text = problem.text(path_as_sent(request))
     match problem:
         case Forbidden():
             return SchemaRegistryError(40301, text)

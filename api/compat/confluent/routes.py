@@ -17,7 +17,7 @@ from starlette.types import Receive
 from annals.api.auth.callers import Authenticator
 from annals.api.compat.confluent import importing, reading, reading_by_id, writing
 from annals.api.compat.confluent.answer_cache import AnswerCache, Moment
-from annals.api.compat.confluent.paths import BASE
+from annals.api.compat.confluent.paths import BASE, CONTEXT_PATH
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, parse_object
 from annals.api.compat.confluent.responses import (
@@ -152,6 +152,11 @@ ROUTES: Final = (
     Route("v1/metadata/version", {"GET": reading.read_server_version}, _NONE, in_context=False, needs_model=False),
     Route("v1/metadata/deployment", {"GET": reading.read_deployment}, _NONE, in_context=False, needs_model=False),
 )
+#: The templates of all paths, with those below a context.
+PATH_TEMPLATES: Final = (
+    *(f"{BASE}/{route.pattern}".rstrip("/") for route in ROUTES),
+    *(f"{BASE}{CONTEXT_PATH}/{route.pattern}" for route in ROUTES if route.in_context),
+)
 #: Paths whose routes stay known.
 _KNOWN_PATHS: Final = 5_000
 _SEGMENTS: Final = [(route, [*filter(None, route.pattern.split("/"))]) for route in ROUTES]
@@ -198,9 +203,7 @@ class ConfluentRoutes:
 
     def show_problem(self, problem: Problem, request: Request, headers: Headers | None = None) -> Response:
         """The answer to a refused request, also to one that was refused elsewhere."""
-        return error_response(
-            request, problem_error(problem, request.path), [*(headers or []), *retry_headers(problem)]
-        )
+        return error_response(request, problem_error(problem, request), [*(headers or []), *retry_headers(problem)])
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         request = await self._authenticator.authenticate(request, is_token_too=True)
@@ -373,7 +376,7 @@ def _decode(segment: str) -> str:
     try:
         return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeDecodeError:
-        raise status_error(404) from None
+        raise SchemaRegistryError(404, f"{status_error(404).message}: the path is not valid UTF-8") from None
 
 
 async def _parse_body(request: Request, content: bytes) -> dict[str, Any]:

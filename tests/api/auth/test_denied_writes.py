@@ -60,9 +60,10 @@ def test_what_is_kept(api: Api, store_url: str, annals: Annals) -> None:
     foreign = {**ADMIN, "origin": "https://evil.example"}
     rita = {"caller": "rita", "authenticator": "tokens"}
     gil = {"caller": "gil", "authenticator": "tokens"}
-    mine, lookup = "/schemagroups/mine", "/compat/confluent/..."
+    mine, lookup = "/schemagroups/mine", "/compat/confluent/subjects/:.other:s"
     refused: tuple[tuple[dict[str, str], dict[str, Any]], ...] = (
         ({}, row(401, "no credential", path=mine)),
+        ({}, row(401, "no credential", path="/no/route/...")),
         (guess, row(401, "credential: unknown", path=mine)),
         (password, row(401, "credential: unknown", path=mine, caller="ada")),
         (READER, row(403, "forbidden", path=mine, **rita)),
@@ -72,7 +73,7 @@ def test_what_is_kept(api: Api, store_url: str, annals: Annals) -> None:
         (GIL, row(404, "hidden", "POST", lookup, **gil)),
     )
     for headers, denied in refused:
-        path = denied["path"].replace("...", "subjects/:.other:s")  # the stored path is shortened as in log lines
+        path = denied["path"].replace("...", "of/any/length/secret")  # the stored path is shortened as in log lines
         answer = api.send(denied["method"], f"{path}?x=query-secret", {"schema": '"int"'}, **PLACE, **headers)
         assert answer.status_code == denied["status"], (denied, answer.text)
     for method, path, headers in (

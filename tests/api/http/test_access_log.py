@@ -63,6 +63,23 @@ def test_what_a_line_has(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> N
         assert shown == [("/dirs/d", 200, "bob"), ("/-/links", 200, "root"), ("/dirs", 401, None)]
 
 
+def test_lines_of_a_refused_request_to_confluents_api(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    # ACC-111: the line of the request and that of the denial say which subject was asked for
+    create(sqlite_url)
+    path = "/compat/confluent/subjects/s/versions"
+    with serving(sqlite_url, tokens=TOKENS) as api:
+        assert api.send("GET", path, **bearer("unknown")).status_code == 401
+        assert [record.__dict__["path"] for record in caplog.records if record.name == "annals.denials"] == [path]
+        [line] = lines(caplog)
+        assert line == {
+            "method": "GET",
+            "route": "/compat/confluent/subjects/{subject}/versions",
+            "path": path,
+            "status": 401,
+            "level": "INFO",
+        }
+
+
 @pytest.mark.parametrize(("mode", "logged"), [("on", 2 * AUTO_LIMIT), ("auto", AUTO_LIMIT), ("off", 0)])
 def test_which_requests_get_a_line(
     mode: str, logged: int, sqlite_url: str, long_second: None, caplog: pytest.LogCaptureFixture
@@ -154,11 +171,30 @@ def test_other_modes_report_nothing(mode: AccessLogMode) -> None:
             "/compat/schemaregistry/v0.2/schemagroups/{group}",
             "/compat/schemaregistry/v0.2/schemagroups/g",
         ),
+        ("/compat/confluent/", "/compat/confluent", "/compat/confluent"),
+        (
+            "/compat/confluent/subjects/a%2Fb/versions/latest",
+            "/compat/confluent/subjects/{subject}/versions/{version}",
+            "/compat/confluent/subjects/a%2Fb/versions/latest",
+        ),
+        (
+            "/compat/confluent/contexts/.c/schemas/ids/1",
+            "/compat/confluent/contexts/{context}/schemas/ids/{id}",
+            "/compat/confluent/contexts/.c/schemas/ids/1",
+        ),
+        ("/compat/confluent/contexts/.c", "/compat/confluent/contexts/{context}", "/compat/confluent/contexts/.c"),
         # a secret, and misspelled paths that may have one
         ("/-/subscriptions/x/consent/s", "/-/subscriptions/{id}/consent/{secret}", "/-/subscriptions/x/consent/***"),
         ("/%2D/subscriptions/x/consent/s", "/-/subscriptions/{id}/consent/{secret}", "/-/subscriptions/x/consent/***"),
         ("/-/subscriptions/x/consent/s/t", UNKNOWN_ROUTE, "/-/subscriptions/..."),
+        (
+            "/-/subscriptions/preview/consent/s",
+            "/-/subscriptions/{id}/consent/{secret}",
+            "/-/subscriptions/preview/consent/***",
+        ),
         ("/a/b/c/d/e/s", UNKNOWN_ROUTE, "/a/b/..."),
+        ("/compat/confluent/subjects/s/nothing", UNKNOWN_ROUTE, "/compat/confluent/..."),
+        ("/compat/confluent/contexts/.c/v1/metadata/id", UNKNOWN_ROUTE, "/compat/confluent/..."),
         # characters that could end the line or control a terminal
         ("/dirs/a%0Ab%1B[2J", "/{grouptype}/{groupid}", "/dirs/a%0Ab%1B%5B2J"),
     ],

@@ -276,6 +276,75 @@ def test_a_caller_sees_and_writes_its_own_context_only(guarded: Api) -> None:
         assert guarded.send("DELETE", f"{BASE}/contexts/{context}", **lab).json()["error_code"] == 40301
 
 
+@pytest.mark.parametrize("where", ["path", "port", "canonical at the port", "host"])
+@pytest.mark.parametrize(
+    ("headers", "status", "code", "message"),
+    [
+        ({}, 401, 401, 'For "{path}", a valid credential is needed: the request has none.'),
+        ({"authorization": "Bearer nobody"}, 403, 40301, 'The caller "nic" is not allowed to do this: {path}.'),
+    ],
+)
+def test_refusals_name_the_path_as_it_was_sent(
+    sqlite_url: str, where: str, headers: dict[str, str], status: int, code: int, message: str
+) -> None:
+    # CSR-102: a client does not know the canonical path of what it asks for at a port or a host name of the API
+    create(sqlite_url, default_source())
+    path = f"{BASE}/subjects" if where in ("path", "canonical at the port") else "/subjects"
+    with serving(sqlite_url, public_url=None, tokens=TOKENS, compat_confluent_hosts="sr.example") as api:
+        if "port" in where:
+            transport = httpx.ASGITransport(ConfluentPort(api.app, 8081))
+            api.client = httpx.AsyncClient(transport=transport, base_url="http://h:8081")
+        answer = api.send("GET", path, **headers, **({"host": "sr.example"} if where == "host" else {}))
+        expected = {"error_code": code, "message": message.format(path=path)}
+        assert (answer.status_code, answer.json()) == (status, expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/subjects/%E4/versions", "HTTP 404 Not Found: the path is not valid UTF-8"),
+        ("/schemas/ids/%FF", "HTTP 404 Not Found: the path is not valid UTF-8"),
+        ("/nothing/%C3%A4", "HTTP 404 Not Found"),
+    ],
+)
+def test_paths_that_are_not_found_say_why(api: Api, path: str, message: str) -> None:
+    # CSR-103, CSR-106: some clients encode other characters than ASCII by their code points
+    answer = api.send("GET", BASE + path)
+    assert (answer.status_code, answer.json()) == (404, {"error_code": 404, "message": message})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "has_members"),
+    [
+        ("GET", "/subjects", {"accept": f"{V1}, {V0}, {PLAIN}"}, True),
+        ("GET", "/schemas/ids/1", {"accept": V0.upper()}, True),
+        ("POST", "/subjects/s/versions", {"content_type": V1}, True),
+        ("GET", "/schemagroups/none", {"accept": V1}, True),
+        ("GET", "/subjects", {"accept": PLAIN}, False),
+        ("POST", "/subjects/s/versions", {"content_type": PLAIN}, False),
+        ("GET", "/-/none/x", {"accept": V1}, False),
+        ("GET", "/compat/none", {"accept": V1}, False),
+        ("PUT", "/", {"accept": V1, "content_type": PLAIN}, False),
+    ],
+)
+def test_a_client_whose_url_lacks_the_path_of_the_api_is_told(
+    sqlite_url: str, method: str, path: str, headers: dict[str, str], has_members: bool
+) -> None:
+    # Such a client shows `error_code` and `message` of an error, and nothing else.
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        body = None if method == "GET" else b"["
+        answer = api.send(method, path, body, **headers)
+        plain = api.send(method, path, body, content_type=PLAIN)
+    members = {
+        "error_code": 404,
+        "message": f"{plain.json()['title']} Confluent's API is at http://h/r{BASE}, and at the root of its own port if"
+        " ANNALS_CONFLUENT_PORT is set.",
+    }
+    assert answer.status_code == plain.status_code
+    assert answer.json() == {**plain.json(), **(members if has_members else {})}
+
+
 def test_a_registry_without_schemas_has_only_fixed_paths(store_url: str) -> None:
     # CSR-910
     create(store_url)
