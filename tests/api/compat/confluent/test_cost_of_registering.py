@@ -70,7 +70,7 @@ def test_a_long_subject_costs_as_a_short_one(
             api.done("POST", f"{BASE}/subjects/s/versions", body)
         subject, known = f"{BASE}/subjects/s", {"schema": json.dumps({**RECORD, "doc": "3"})}
         seen = counted_rows(monkeypatch)
-        for method, path, body in (
+        for method, path, sent in (
             ("POST", f"{subject}/versions", {"schema": json.dumps({**RECORD, "doc": "new"})}),
             ("POST", f"{subject}/versions", known),
             ("POST", subject, known),
@@ -79,7 +79,7 @@ def test_a_long_subject_costs_as_a_short_one(
             ("POST", f"{BASE}/compatibility/subjects/s/versions", known),
         ):
             seen.clear()
-            api.done(method, path, body)
+            api.done(method, path, sent)
             assert 0 < seen["rows"] <= 3 * (NEWEST_VERSIONS + 2), (method, path)
 
 

@@ -36,7 +36,7 @@ def address(store_url: str, tmp_path: Path) -> Iterator[str]:
 @pytest.mark.uses("Java")
 def test_confluents_client_for_java(address: str) -> None:
     # CSR-1101; CSR-107, CSR-408, CSR-508, CSR-512, CSR-702 as this client and its serializer see them
-    call = [java(), "-cp", jars(CONFLUENT_JAVA)[0], CLIENTS / "ConfluentJava.java", address]
+    call: list[str | Path] = [java(), "-cp", jars(CONFLUENT_JAVA)[0], CLIENTS / "ConfluentJava.java", address]
     lines = subprocess.check_output(call, text=True, encoding="utf-8").splitlines()
     assert dict(line.split(": ", 1) for line in lines) == {
         "registered": "1",
