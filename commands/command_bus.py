@@ -26,7 +26,13 @@ from annals.domain.access.roles import ANONYMOUS, Caller, Role
 from annals.domain.confluent.checks import content_keys
 from annals.domain.decisions.checks.document_checks import CheckResults, ChecksRequired
 from annals.domain.decisions.commands import Command, Follow, Restore, SubmittedCommand, WriteTree
-from annals.domain.decisions.expected_reads import imported_ids, subject_paths, target_xids, version_xids
+from annals.domain.decisions.expected_reads import (
+    imported_ids,
+    imported_subjects,
+    registered_subjects,
+    target_xids,
+    version_xids,
+)
 from annals.domain.decisions.permissions import permitted_role
 from annals.domain.decisions.phases import ReportPhase
 from annals.domain.decisions.world import Context, Decision, World
@@ -100,7 +106,7 @@ def _handle_together(
 def _prefetch(world: SqlWorld, commands: Sequence[SubmittedCommand]) -> None:
     """Reads in a few queries most of what the decisions need."""
     world.prefetch([xid for command in commands for xid in target_xids(command)])
-    world.prefetch_schemas(subject_paths(commands), imported_ids(commands))
+    world.prefetch_schemas(registered_subjects(commands), imported_subjects(commands), imported_ids(commands))
     world.prefetch([xid for command in commands for xid in version_xids(command, world)])
 
 

@@ -33,10 +33,15 @@ class SchemaLookups:
         self._by_id: dict[int, Sequence[SchemaVersion]] = {}
         self._names: dict[str, Sequence[str]] = {}  # by the stream of the Resource
 
-    def prefetch(self, subjects: Collection[tuple[str, str]], ids: Collection[int]) -> None:
-        """Reads the newest versions of subjects, by Group and name, and all with ids, in a query each."""
+    def prefetch(
+        self, subjects: Collection[tuple[str, str]], whole_subjects: Collection[tuple[str, str]], ids: Collection[int]
+    ) -> None:
+        """Reads the newest versions of subjects, by Group and name, all of others, and those with ids: a query each."""
         if subjects:
             self._versions |= self._after_writing(None).subject_versions(subjects)
+        if whole_subjects:
+            found = self._after_writing(None).versions_of(whole_subjects)
+            self._versions |= {subject: SubjectVersions(versions) for subject, versions in found.items()}
         if ids:
             self._by_id |= self._after_writing(None).by_ids(ids)
 

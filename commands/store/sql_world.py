@@ -194,9 +194,11 @@ class SqlWorld:
         if unknown:
             self._load(unknown)
 
-    def prefetch_schemas(self, subjects: Collection[tuple[str, str]], ids: Collection[int]) -> None:
-        """Reads the versions of subjects, by Group and name, and those with ids, in a query each."""
-        self._schemas.prefetch(subjects, ids)
+    def prefetch_schemas(
+        self, subjects: Collection[tuple[str, str]], whole_subjects: Collection[tuple[str, str]], ids: Collection[int]
+    ) -> None:
+        """Reads the newest versions of subjects, by Group and name, all of others, and those with ids: a query each."""
+        self._schemas.prefetch(subjects, whole_subjects, ids)
 
     def get(self, xid: str) -> Entity | None:
         return self.stream_head(xid).entity

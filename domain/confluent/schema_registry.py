@@ -152,6 +152,8 @@ class SchemaRegistry:
     def _possible_resources(self, group: str, name: str) -> Iterator[str]:
         """The xids that a subject's Resource may have, likeliest first."""
         stored = self._stored_versions(group, name)
+        if stored.oldest is not None:  # another API can give the name to a second Resource
+            yield stored.oldest.resource
         yield from (version.resource for version in stored.newest)
         yield from (resource_xid(group, id) for id in candidate_ids(name))
         yield from (version.resource for version in stored.all)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
 from annals.domain.confluent.schema_versions import SchemaVersion
 
@@ -25,16 +25,27 @@ class VersionLookups(Protocol):
         """Those with a content, and those with a member of one of some names in their extras; maybe some others."""
 
 
+#: The number of versions that are looked up one by one before all are read.
+_MAX_LOOKUPS: Final = 16
+
+
 class SubjectVersions:
     """The live and soft-deleted versions of a subject. Answers are ordered by number."""
 
-    def __init__(self, newest: Sequence[SchemaVersion], lookups: VersionLookups | None = None) -> None:
+    def __init__(
+        self,
+        newest: Sequence[SchemaVersion],
+        lookups: VersionLookups | None = None,
+        oldest: SchemaVersion | None = None,
+    ) -> None:
         """newest: those from some number on, by number; at least one if the subject has any.
 
-        lookups: finds the others; None if there are none.
+        lookups: finds the others; None if there are none. oldest: of the others, the one with the lowest number.
         """
         self.newest = newest
+        self.oldest = oldest if oldest is not None else next(iter(newest), None)
         self._lookups = lookups
+        self._by_number: dict[int, Sequence[SchemaVersion]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.newest)
@@ -61,9 +72,13 @@ class SubjectVersions:
 
     def with_number(self, number: int) -> Sequence[SchemaVersion]:
         """Those with a number: deleted ones can have that of a live one."""
-        if self._lookups is not None and number < self.newest[0].number:
-            return self._lookups.with_number(number)
-        return [version for version in self.newest if version.number == number]
+        if self._lookups is None or number >= self.newest[0].number:
+            return [version for version in self.newest if version.number == number]
+        if number not in self._by_number:
+            if len(self._by_number) >= _MAX_LOOKUPS:
+                return [version for version in self.all if version.number == number]
+            self._by_number[number] = self._lookups.with_number(number)
+        return self._by_number[number]
 
     def with_key(self, key: str) -> Sequence[SchemaVersion]:
         """Those with a content."""

@@ -23,13 +23,16 @@ def target_xids(command: SubmittedCommand) -> tuple[str, ...]:
     return xids.REGISTRY, xids.CAPABILITIES, *xids.owners(command.xid), command.xid
 
 
-def subject_paths(commands: Iterable[SubmittedCommand]) -> set[tuple[str, str]]:
-    """The Groups and names of the subjects to which commands add versions."""
-    return {
-        (xids.entity_id(command.xid), command.subject.name)
-        for command in commands
-        if isinstance(command, RegisterSchema | ImportSubject)
-    }
+def registered_subjects(commands: Iterable[SubmittedCommand]) -> set[tuple[str, str]]:
+    """The Groups and names of the subjects in which commands register a schema."""
+    found = (command for command in commands if isinstance(command, RegisterSchema))
+    return {(xids.entity_id(command.xid), command.subject.name) for command in found}
+
+
+def imported_subjects(commands: Iterable[SubmittedCommand]) -> set[tuple[str, str]]:
+    """The Groups and names of the subjects that commands import, which compare all versions."""
+    found = (command for command in commands if isinstance(command, ImportSubject))
+    return {(xids.entity_id(command.xid), command.subject.name) for command in found}
 
 
 def imported_ids(commands: Iterable[SubmittedCommand]) -> set[int]:

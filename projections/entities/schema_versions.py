@@ -16,6 +16,7 @@ from annals.projections.database import drivers
 from annals.projections.database.drivers import Database, Values
 from annals.projections.entities.schema_version_rows import (
     key_text,
+    known_schema_version,
     read_schema_version,
     reference_targets,
     subject_hash,
@@ -45,14 +46,20 @@ _IS_SHARED: Final = (
 )
 #: The number of a subject's newest versions that are read at once: of most subjects all.
 NEWEST_VERSIONS: Final = 16
-# Two ranges of the index by subject: one finds the lowest number of the newest versions, the other one reads these.
+_NUMBER_OF_SUBJECT: Final = (
+    "(SELECT v.number FROM schema_version v WHERE v.subject_hash = CAST(list.key AS BIGINT) AND {listed}"
+    " ORDER BY v.number"
+)
+# Ranges of the index by subject. The first two find the lowest number of the newest versions, and that of all.
 _NEWEST: Final = (
     "WITH page AS MATERIALIZED (SELECT CAST(key AS BIGINT) AS hash,"
-    " (SELECT v.number FROM schema_version v WHERE v.subject_hash = CAST(list.key AS BIGINT) AND {listed}"
-    " ORDER BY v.number DESC LIMIT 1 OFFSET {count}) AS lowest FROM {list_table} AS list)"
+    f" {_NUMBER_OF_SUBJECT} DESC LIMIT 1 OFFSET {{count}}) AS lowest, {_NUMBER_OF_SUBJECT} LIMIT 1) AS oldest"
+    " FROM {list_table} AS list)"
     f" SELECT hash, lowest, {_FIELDS} FROM page"
-    " JOIN schema_version v ON v.subject_hash = hash AND v.number >= coalesce(lowest, 0)"
-    " WHERE {listed} ORDER BY v.number, v.since"
+    " JOIN schema_version v ON v.subject_hash = hash AND v.number >= coalesce(lowest, 0) WHERE {listed}"
+    f" UNION ALL SELECT hash, lowest, {_FIELDS} FROM page"
+    " JOIN schema_version v ON v.subject_hash = hash AND v.number = oldest WHERE oldest < lowest AND {listed}"
+    " ORDER BY number, since"
 )
 
 
@@ -103,26 +110,31 @@ class StoredSchemas:
     def subject_versions(self, subjects: Collection[tuple[str, str]]) -> dict[tuple[str, str], SubjectVersions]:
         sql = _NEWEST.format(listed=self._listed, count=NEWEST_VERSIONS, list_table=self._db.list_table)
         hashes = {subject: subject_hash("/".join(subject)) for subject in subjects}
-        newest: dict[int, list[SchemaVersion]] = {}
-        with_others: set[int] = set()
+        rows: dict[int, list[SchemaVersion]] = {}
+        lowest_numbers: dict[int, int | None] = {}
         for chunk in chunks(sorted(hashes.values())):
             for hash, lowest, *row in self._db.all(sql, (self._db.list_parameter(map(str, chunk)),)):
-                newest.setdefault(hash, []).append(self._as_of(read_schema_version(row)))
-                if lowest is not None:
-                    with_others.add(hash)
+                rows.setdefault(hash, []).append(self._as_of(known_schema_version(tuple(row))))
+                lowest_numbers[hash] = lowest
         return {
-            subject: self._subject_versions(subject, newest.get(hash, ()), has_others=hash in with_others)
+            subject: self._subject_versions(subject, rows.get(hash, ()), lowest_numbers.get(hash))
             for subject, hash in hashes.items()
         }
 
     def _subject_versions(
-        self, subject: tuple[str, str], newest: Iterable[SchemaVersion], *, has_others: bool
+        self, subject: tuple[str, str], rows: Iterable[SchemaVersion], lowest: int | None
     ) -> SubjectVersions:
-        """newest: of all subjects with the same hash. has_others: whether these have other versions."""
-        own = _of_subject(newest, *subject)
-        if has_others and not own:  # the newest are all of another subject
+        """rows: the newest and the oldest ones of all subjects with the same hash.
+
+        lowest: the lowest number of the newest ones; None if they are all.
+        """
+        own = _of_subject(rows, *subject)
+        if lowest is None:
+            return SubjectVersions(own)
+        newest = [version for version in own if version.number >= lowest]
+        if not newest:  # they are all of another subject
             return SubjectVersions(self.versions(*subject))
-        return SubjectVersions(own, VersionsOf(self, *subject) if has_others else None)
+        return SubjectVersions(newest, VersionsOf(self, *subject), own[0])
 
     def by_key(self, key: str) -> list[SchemaVersion]:
         return self._all("v.key = ? AND {visible} ORDER BY v.since DESC", (key_text(key),))
@@ -225,7 +237,8 @@ class StoredSchemas:
         return self._query(_SELECT + visible, values)
 
     def _query(self, sql: str, values: Values) -> list[SchemaVersion]:
-        return [self._as_of(read_schema_version(row)) for row in self._db.all(sql, (*values, *self._parameters))]
+        rows = self._db.all(sql, (*values, *self._parameters))
+        return [self._as_of(known_schema_version(tuple(row))) for row in rows]
 
     def _visible(self, since_table: str) -> str:
         """The condition for rows that existed and were not gone."""

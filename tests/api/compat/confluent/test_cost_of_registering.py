@@ -12,7 +12,7 @@ from annals.api.compat.confluent.paths import BASE
 from annals.commands.documents.check_scheduler import CheckScheduler
 from annals.domain.model.builtin import default_source
 from annals.projections.entities import schema_versions
-from annals.projections.entities.schema_version_rows import read_schema_version
+from annals.projections.entities.schema_version_rows import known_schema_version
 from annals.projections.entities.schema_versions import NEWEST_VERSIONS, StoredSchemas
 from tests.support.registries.in_process import create, serving
 
@@ -89,9 +89,9 @@ def counted_rows(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def counted_read(values: Any) -> Any:
         seen["rows"] += 1
-        return read_schema_version(values)
+        return known_schema_version(values)
 
-    monkeypatch.setattr(schema_versions, "read_schema_version", counted_read)
+    monkeypatch.setattr(schema_versions, "known_schema_version", counted_read)
     return seen
 
 

@@ -20,6 +20,7 @@ from annals.commands.store.log import Store
 from annals.commands.verify.verify_log import verify_log, verify_row_hashes
 from annals.domain.access.roles import CONSOLE
 from annals.domain.model.builtin import default_source
+from annals.projections.entities import schema_versions
 from annals.projections.entities.rebuild import rebuild
 from annals.projections.entities.verify.verify_history import verify_history
 from tests.support.registries.in_process import Api, create, serving
@@ -548,3 +549,24 @@ def test_the_longest_names(api: Api) -> None:
         api.done("POST", f"{BASE}{path}", {"schema": RECORD})
         assert found(api, path) == [1]
     assert found(api, "/subjects") == ["n" * 4096, "n" * 4095 + "~"]
+
+
+@pytest.mark.parametrize("at_once", [0, schema_versions.NEWEST_VERSIONS])
+def test_the_older_of_two_resources_with_one_name_is_the_subject(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    # CSR-308, CSR-704: its mode holds, however many Versions another API adds to the other one
+    monkeypatch.setattr(schema_versions, "NEWEST_VERSIONS", at_once)
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as api:
+        api.done("PUT", f"{BASE}/config", {"compatibility": "NONE"})
+        for name, text in (("a", '"int"'), ("A", '"int"'), ("A", '"long"')):
+            api.done("POST", f"{BASE}/subjects/{name}/versions", {"schema": text})
+        api.done("PUT", f"{BASE}/mode/A", {"mode": "READONLY"})
+        for parameters in ("", "?permanent=true"):
+            api.done("DELETE", f"{BASE}/subjects/a{parameters}")
+        for number in range(30, 50):
+            schema = {"type": "record", "name": "R", "doc": f"{number}", "fields": []}
+            api.done("PUT", f"{GROUP}/A/versions/{number}$details", {"format": FORMAT, "schema": schema})
+        assert api.send("GET", f"{BASE}/mode/A").json() == {"mode": "READONLY"}
+        assert api.send("POST", f"{BASE}/subjects/A/versions", {"schema": '"string"'}).status_code == 422
