@@ -8,12 +8,13 @@ Rules CSR-415, CSR-416, CSR-420, CSR-509, CSR-510.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from annals.domain.confluent.compatibility.avro import avro_differences
 from annals.domain.confluent.compatibility.difference import Difference
+from annals.domain.confluent.texts.avro_values import DefaultNormalizer, normal_json
 from annals.domain.formats import avro
 from annals.domain.formats.avro.schema import PRIMITIVE_TYPES, AvroSchema, AvroType
 from annals.domain.formats.contract import InvalidDocument
@@ -115,11 +116,13 @@ def differences(reader: AvroText, writer: AvroText, is_lenient: bool) -> list[Di
 class _AvroPrinter:
     """Orders the members of schemas as Avro's Java library prints them.
 
-    is_normal: full names instead of names with a namespace, and custom properties by name.
+    is_normal: aliases and custom properties by name, values in one form, and no empty `doc` of a named type.
     """
 
     def __init__(self, parsed: AvroText, is_normal: bool) -> None:
         self._is_normal = is_normal
+        # Defaults that are not values of their types have no form of their types.
+        self._defaults = DefaultNormalizer(parsed.schema) if is_normal and not parsed.violation else None
         self._referenced = parsed.referenced
         defined = _definitions(parsed.document, "") if parsed.referenced else ()
         self._names = {*parsed.referenced, *(full_name for full_name, _, _ in defined)}
@@ -142,15 +145,11 @@ class _AvroPrinter:
 
     def _named(self, schema: dict[str, Any], space: str) -> dict[str, Any]:
         kind, (name, own_space) = schema["type"], _split_name(schema, space)
-        if self._is_normal:
-            printed = {"type": kind, "name": f"{own_space}.{name}" if own_space else name}
-            # Otherwise the type would be in the namespace around it.
-            printed |= {"namespace": ""} if space and not own_space else {}
-        else:
-            printed = {"type": kind, "name": name, **({"namespace": own_space} if own_space != space else {})}
-        printed |= {"doc": schema["doc"]} if isinstance(schema.get("doc"), str) else {}
+        printed = {"type": kind, "name": name, **({"namespace": own_space} if own_space != space else {})}
+        doc = schema.get("doc")
+        printed |= {"doc": doc} if isinstance(doc, str) and (doc or not self._is_normal) else {}
         if kind in ("record", "error"):
-            printed["fields"] = [self._field(field, own_space) for field in schema["fields"]]
+            printed["fields"] = [self._field(field, _qualify(name, own_space)) for field in schema["fields"]]
         elif kind == "enum":
             printed["symbols"] = schema["symbols"]
             printed |= {"default": schema["default"]} if "default" in schema else {}
@@ -158,15 +157,18 @@ class _AvroPrinter:
             printed["size"] = schema["size"]
         printed |= self._properties(schema, {"default"} if kind == "enum" else set())
         if schema.get("aliases"):
-            printed["aliases"] = [_relative(_qualify(alias, own_space), own_space) for alias in schema["aliases"]]
+            aliases = self._aliases(_qualify(alias, own_space) for alias in schema["aliases"])
+            printed["aliases"] = [_relative(alias, own_space) for alias in aliases]
         return printed
 
-    def _field(self, field: dict[str, Any], space: str) -> dict[str, Any]:
-        printed = {"name": field["name"], "type": self.schema(field["type"], space)}
-        printed |= {name: field[name] for name in ("doc", "default") if name in field}
+    def _field(self, field: dict[str, Any], record: str) -> dict[str, Any]:
+        printed = {"name": field["name"], "type": self.schema(field["type"], record.rpartition(".")[0])}
+        has_doc = isinstance(field.get("doc"), str) if self._is_normal else "doc" in field
+        printed |= {"doc": field["doc"]} if has_doc else {}
+        printed |= {"default": self._default(record, field)} if "default" in field else {}
         if field.get("order", "ascending") != "ascending":
             printed["order"] = field["order"]
-        printed |= {"aliases": field["aliases"]} if field.get("aliases") else {}
+        printed |= {"aliases": self._aliases(field["aliases"])} if field.get("aliases") else {}
         return printed | self._ordered({name: value for name, value in field.items() if name not in _FIELD_MEMBERS})
 
     def _name(self, name: str, space: str) -> str:
@@ -175,14 +177,24 @@ class _AvroPrinter:
         full_name = _qualify(name, space)
         if name in self._referenced and full_name not in self._names:
             return name  # a type without a namespace, used within one
-        return full_name if self._is_normal else _relative(full_name, space)
+        return _relative(full_name, space)
 
     def _properties(self, schema: dict[str, Any], others: set[str] | frozenset[str] = frozenset()) -> dict[str, Any]:
         known = _SCHEMA_MEMBERS | others
         return self._ordered({name: value for name, value in schema.items() if name not in known})
 
     def _ordered(self, properties: dict[str, Any]) -> dict[str, Any]:
-        return dict(sorted(properties.items())) if self._is_normal else properties
+        if not self._is_normal:
+            return properties
+        return {name: normal_json(properties[name]) for name in sorted(properties)}
+
+    def _aliases(self, aliases: Iterable[str]) -> list[str]:
+        return sorted(set(aliases)) if self._is_normal else list(aliases)
+
+    def _default(self, record: str, field: dict[str, Any]) -> Any:
+        if self._defaults:
+            return self._defaults.normal_default(record, field["name"], field["default"])
+        return normal_json(field["default"]) if self._is_normal else field["default"]
 
 
 def _split_name(schema: dict[str, Any], space: str) -> tuple[str, str]:

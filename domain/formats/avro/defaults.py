@@ -1,7 +1,8 @@
 """Checks that the default of a field is a value of its type.
 
 Spec: Avro, "Records", the table of field default values. Up to 1.11 the default of a union must match its first branch,
-since 1.12 any branch.
+since 1.12 any branch. JSON has no numbers for `NaN` and the infinities; Avro's Java library prints such a default of a
+float or a double as a string, and reads it where the field itself has this type, not within a union or an array.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from annals.domain.formats.avro.schema import AvroType, RecordField, invalid_doc
 from annals.domain.values.json_pointer import join_pointer
 
 _FIRST_BRANCH_HINT: Final = ", which is the first of its union"
+_NON_FINITE_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
 
 class _DefaultError(NamedTuple):
@@ -37,6 +39,8 @@ class DefaultChecker:
 
     def check(self, index: int, value: Any, pointer: str) -> None:
         """Raises: InvalidDocument where the value at a pointer does not have the type."""
+        if self._types[index].kind in ("float", "double") and value in _NON_FINITE_NUMBERS:
+            return
         if error := self._find_error(index, value, pointer):
             raise invalid_document(error.text, error.pointer, error.value)
 

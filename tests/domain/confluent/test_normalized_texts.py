@@ -199,4 +199,124 @@ def test_normalizing_keeps_the_use_of_a_referenced_avro_type_without_a_namespace
 def test_an_avro_type_in_the_namespace_wins_over_a_referenced_one_without() -> None:
     parsed = parse_avro(record("x.R", record("Order"), "Order"), ORDER)
     assert names(parsed) == ["x.R", "x.Order"]
-    assert json.loads(avro.normalized_text(parsed))["fields"][1]["type"] == "x.Order"
+    stored = avro.normalized_text(parsed)
+    assert names(avro.parse(stored.encode(), ORDER)) == ["x.R", "x.Order"]
+
+
+def field(type: Any, **members: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": "a", "type": type, **members}]}
+
+
+POINT = {"type": "record", "name": "P", "fields": [{"name": "y", "type": "double"}, {"name": "x", "type": "long"}]}
+#: (sent, normalized): what Confluent's registry 7.9.5 stores, but for a union, whose default it may lose.
+NORMALIZED_AVRO: dict[str, tuple[Any, Any]] = {
+    "record aliases": (record("R", aliases=["B", "A", "B"]), record("R", aliases=["A", "B"])),
+    "enum aliases by full name": (
+        {"type": "enum", "name": "n.E", "symbols": ["S"], "aliases": ["n.B", "A", "m.Z"]},
+        {"type": "enum", "name": "E", "namespace": "n", "symbols": ["S"], "aliases": ["m.Z", "A", "B"]},
+    ),
+    "field aliases": (field("int", aliases=["c", "b", "c"]), field("int", aliases=["b", "c"])),
+    "properties at all depths": (
+        field("int", p={"b": 1, "a": [{"d": True, "c": None}]}),
+        field("int", p={"a": [{"c": None, "d": True}], "b": 1}),
+    ),
+    "properties of a type": (
+        {"type": "string", "q": {"b": {"d": 1, "c": 2}, "a": 2}, "p": 1},
+        {"type": "string", "p": 1, "q": {"a": 2, "b": {"c": 2, "d": 1}}},
+    ),
+    "default of a map": (
+        field({"type": "map", "values": "float"}, default={"b": 1, "a": 2}),
+        field({"type": "map", "values": "float"}, default={"a": 2.0, "b": 1.0}),
+    ),
+    "default of a record": (field(POINT, default={"y": 1, "x": 2}), field(POINT, default={"x": 2, "y": 1.0})),
+    "default of an array": (
+        field({"type": "array", "items": "double"}, default=[1]),
+        field({"type": "array", "items": "double"}, default=[1.0]),
+    ),
+    "default of a union": (field(["null", "double"], default=1), field(["null", "double"], default=1.0)),
+    "default of a union of integers": (field(["long", "double"], default=1), field(["long", "double"], default=1)),
+    "default of a double": (field("double", default=1), field("double", default=1.0)),
+    "default of a float": (field("float", default=0.10000000149011612), field("float", default=0.1)),
+    "default of a double that is no number": (field("double", default="NaN"), field("double", default="NaN")),
+    "empty doc of a type": (record("R", doc=""), record("R")),
+    "empty doc of a field": (field("int", doc=""), field("int", doc="")),
+    "doc that is no text": (field("int", doc=None), field("int")),
+    "names": (
+        record("x.R", {"type": "fixed", "name": "x.F", "size": 1}, record("y.S", "x.F"), "x.F", "y.S"),
+        {
+            "type": "record",
+            "name": "R",
+            "namespace": "x",
+            "fields": [
+                {"name": "f0", "type": {"type": "fixed", "name": "F", "size": 1}},
+                {
+                    "name": "f1",
+                    "type": {
+                        "type": "record",
+                        "name": "S",
+                        "namespace": "y",
+                        "fields": [{"name": "f0", "type": "x.F"}],
+                    },
+                },
+                {"name": "f2", "type": "F"},
+                {"name": "f3", "type": "y.S"},
+            ],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("sent", "normal"), NORMALIZED_AVRO.values(), ids=NORMALIZED_AVRO.keys())
+def test_normalizing_gives_equal_avro_texts_one_form(sent: Any, normal: Any) -> None:
+    # CSR-416: the normalized text is the canonical text of this form, and its own normalized text
+    stored = avro.normalized_text(parse_avro(sent))
+    assert stored == avro.canonical_text(parse_avro(normal))
+    assert avro.normalized_text(avro.parse(stored.encode(), {})) == stored
+
+
+def test_the_canonical_avro_text_keeps_what_only_normalizing_changes() -> None:
+    # CSR-415: other aliases, defaults, properties and doc make another schema
+    text = (
+        '{"type":"record","name":"R","namespace":"n","doc":"","fields":['
+        '{"name":"a","type":"double","default":1,"aliases":["c","b"]},'
+        '{"name":"m","type":{"type":"map","values":"double"},"default":{"b":1.50,"a":-0}}],'
+        '"p":{"b":1,"a":[{"d":1,"c":2}]},"aliases":["B","A","B"]}'
+    )
+    assert avro.canonical_text(avro.parse(text.encode(), {})) == text
+
+
+@pytest.mark.parametrize(
+    ("type", "number", "normal"),
+    [
+        ("float", "1e3", "1000.0"),
+        ("double", "1000", "1000.0"),
+        ("double", "1.50", "1.5"),
+        ("double", "0.1000000000000000055", "0.1"),
+        ("long", "-0", "0"),
+        ("long", "9223372036854775807", "9223372036854775807"),
+        ("float", "1e300", "1E+300"),  # out of range
+    ],
+)
+def test_normalizing_writes_numbers_as_values_of_their_types(type: str, number: str, normal: str) -> None:
+    # CSR-416: defaults
+    text = '{{"type":"record","name":"R","fields":[{{"name":"a","type":"{}","default":{}}}]}}'
+    assert avro.normalized_text(avro.parse(text.format(type, number).encode(), {})) == text.format(type, normal)
+
+
+@pytest.mark.parametrize(
+    ("number", "normal"), [("1e3", "1000.0"), ("1", "1"), ("1.123456789012345678901", "1.123456789012345678901")]
+)
+def test_normalizing_keeps_all_digits_of_custom_properties(number: str, normal: str) -> None:
+    # CSR-416; SER-13 for the digits
+    text = '{{"type":"string","p":{}}}'
+    assert avro.normalized_text(avro.parse(text.format(number).encode(), {})) == text.format(normal)
+
+
+def test_normalizing_sorts_defaults_that_are_no_values_of_their_types() -> None:
+    # CSR-416, CSR-514: a stored schema of another registry
+    type = {"type": "map", "values": "double"}
+    parsed, sorted_one = (
+        parse_avro(field(type, default=default)) for default in ({"b": "x", "a": 1}, {"a": 1, "b": "x"})
+    )
+    assert parsed.violation
+    assert avro.normalized_text(parsed) == avro.canonical_text(sorted_one)
