@@ -23,6 +23,13 @@ from annals.domain.errors.http_errors import ArchiveUnavailable
 from annals.domain.errors.problems import Problem
 from annals.domain.values.json_text import InvalidJson
 
+#: SQLSTATE of a statement that writes, in a database that takes no writes.
+_READ_ONLY: Final = "25006"
+_READ_ONLY_LINE: Final = (
+    "the database is read-only, as a standby is. Name the primary in ANNALS_DATABASE or --database, or all hosts"
+    " (host=first,second&port=5432,5433). annals log verify and annals log tail also read a standby."
+)
+
 
 def _settings_line(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_input=False)
@@ -34,7 +41,10 @@ def _settings_line(error: ValidationError) -> str:
 
 
 def _store_line(error: Exception) -> str:
-    first_line = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if getattr(cause, "sqlstate", None) == _READ_ONLY:
+        return _READ_ONLY_LINE
+    first_line = str(cause).strip().partition("\n")[0]
     if damage := describe_damage(error):
         return f"the store cannot be used: {damage} ({first_line}). annals log verify says where; {remedy(error)}."
     return f"the store does not answer: {first_line}. Check the database, and ANNALS_DATABASE or --database."

@@ -14,6 +14,7 @@ from annals.api.http.response import Response
 from annals.api.ops.archive_monitor import ArchiveMonitor
 from annals.api.registry.open_registry import Registry
 from annals.commands.store.database.engine import require_same_file
+from annals.commands.store.database.outages import UnwritableDatabase
 from annals.commands.store.database.store_lost import StoreLost
 from annals.domain.values.json_text import Json
 
@@ -43,17 +44,19 @@ class HealthRoutes:
     def _readiness(self) -> tuple[int, dict[str, Json]]:
         """Status and body.
 
-        Ready means: the store answers, it has no known damage, its log has all that the process has read of it, and the
-        read model has the whole log. An archive that is incomplete is reported, but the server stays ready: only reads
-        of the past need it.
+        Ready means: the store answers and takes writes, it has no known damage, its log has all that the process has
+        read of it, and the read model has the whole log. An archive that is incomplete is reported, but the server
+        stays ready: only reads of the past need it.
         """
         try:
             require_same_file(self._registry.store.engine)
-            head = self._registry.store.log_end().position
+            head = self._registry.store.log_end(for_writing=True).position
             with self._registry.readers.view() as view:
                 applied_position = view.position()
         except StoreLost as error:
             return 503, {"status": "unavailable", "reason": f"the store cannot be used: {error}"}
+        except UnwritableDatabase as error:
+            return 503, {"status": "unavailable", "reason": f"the store cannot be written to: {error}"}
         except Exception as error:
             if not self._registry.store.damage.note(error):
                 reason = f"the store cannot be reached ({type(error).__name__})"

@@ -32,6 +32,7 @@ from annals.api.http.connections.connection_limits import ConnectionLimits, Head
 from annals.api.http.connections.tls import TlsFiles
 from annals.api.http.limits import MAX_BODY
 from annals.api.settings.configured_links import parse_configured_links
+from annals.commands.store.database.postgresql_hosts import with_host_list
 from annals.commands.store.master_keys import parse_keys
 from annals.domain.confluent.settings import LEVELS
 from annals.domain.decisions.world import DomainValidation
@@ -50,6 +51,7 @@ DEFAULT_HEAD_LIMITS: Final = HeadLimits()
 
 def _validate_database(url: str) -> str:
     try:
+        url = with_host_list(url)
         is_known = _is_supported(make_url(url))
     except ArgumentError:
         is_known = False

@@ -14,7 +14,7 @@ from annals.commands.store.clock import Clock, utc_now
 from annals.commands.store.correlation_ids import NewId, NextId, UlidGenerator, adapt_new_id
 from annals.commands.store.damage import DamageMonitor
 from annals.commands.store.database import registry_url, sql, tables
-from annals.commands.store.database.engine import WRITING, WriterConnection, open_engine
+from annals.commands.store.database.engine import WRITING, WriterConnection, open_engine, require_writable
 from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.migrations import (
     BeginStep,
@@ -162,11 +162,17 @@ class Store:
         with self.engine.begin() as connection:
             _ = self._world(connection).model
 
-    def log_end(self) -> LogEnd:
-        """The end of the committed log. Raises: LogEndLost if the process has read more of it."""
+    def log_end(self, *, for_writing: bool = False) -> LogEnd:
+        """The end of the committed log.
+
+        for_writing: also checks that the database takes writes. Raises: LogEndLost if the process has read more of it;
+        UnwritableDatabase.
+        """
         with self.engine.begin() as connection:
             self._known_end.check(connection.connection.driver_connection)
             end = read_log_end(connection)
+            if for_writing:
+                require_writable(connection)
         self._known_end.note(end.position, end.chain)
         return end
 

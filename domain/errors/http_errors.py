@@ -147,7 +147,7 @@ class StoreUnavailable(HttpProblem, status=503):
 
 
 class WriteUnconfirmed(HttpProblem, status=503):
-    """`write_unconfirmed`, HTTP 503: the connection to the database was lost while it committed the write."""
+    """`write_unconfirmed`, HTTP 503: the database did not confirm the commit of the write."""
 
     title = (
         'The database did not confirm the write to "<subject>", which may have been carried out or not. The log shows '

@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError
 
 from annals.commands.store.database.driver_errors import driver_errors
+from annals.commands.store.database.store_lost import StoreLost
 from annals.domain.errors.problems import ServerBusy
 from annals.projections.search.index_writer import IndexWriter
 from annals.projections.search.leadership import Leadership
@@ -61,6 +62,8 @@ class IndexFollower:
         while not self._stopped.is_set():
             try:
                 self._follow_or_repair()
+            except StoreLost:
+                pass  # what finds that logs it once, and only a restart ends it
             except _database_errors() as error:
                 # The first failure may be that of a database that is busy or restarts; it is tried again.
                 (_LOG.warning if has_failed else _LOG.info)("the search index waits for the database: %s", error)

@@ -107,10 +107,13 @@ def _to_contents(batches: Batches) -> Batches:
 
 def _reader(spark: SparkSession, database: str) -> DataFrameReader:
     url = make_url(database)
-    parameters = urlencode({name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()})
-    host, port = url.host or "localhost", url.port or _DEFAULT_PORT
+    parameters = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
+    hosts = parameters.pop("host", url.host or "localhost").split(",")
+    ports = parameters.pop("port", str(url.port or _DEFAULT_PORT)).split(",")
+    places = zip(hosts, ports if len(ports) == len(hosts) else ports[:1] * len(hosts), strict=True)
+    servers = ",".join(f"{host}:{port or _DEFAULT_PORT}" for host, port in places)
     jdbc_options = {
-        "url": f"jdbc:postgresql://{host}:{port}/{url.database or ''}?{parameters}",
+        "url": f"jdbc:postgresql://{servers}/{url.database or ''}?{urlencode(parameters)}",
         "driver": "org.postgresql.Driver",
         "user": url.username,
         "password": url.password,

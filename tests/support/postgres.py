@@ -72,10 +72,10 @@ def stopped_server(folder: Path) -> Iterator[Path]:
     data = home / "data"
     options = (data / "postmaster.opts").read_text()
     given = options.partition('"-c"')[1:] if options else ()
-    _run("pg_ctl", "-D", data, "-w", "-m", "fast", "stop", home=home)
-    _run("pg_checksums", "--enable", "--no-sync", "-D", data, home=home)
+    run("pg_ctl", "-D", data, "-w", "-m", "fast", "stop", home=home)
+    run("pg_checksums", "--enable", "--no-sync", "-D", data, home=home)
     yield data
-    _run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", "".join(given), "start", home=home)
+    run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", "".join(given), "start", home=home)
 
 
 def binaries() -> Path:
@@ -121,8 +121,8 @@ def _start(folder: Path, settings: Sequence[str]) -> str:
     data, port = home / "data", free_port()
     given = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={home}", *settings)
     options = " ".join(f"-c {setting}" for setting in given)
-    _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", home=home)
-    _run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start", home=home)
+    run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", home=home)
+    run("pg_ctl", "-D", data, "-w", "-l", home / "log", "-o", options, "start", home=home)
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
     (folder / "postgres.url").write_text(url)
     return url
@@ -131,11 +131,12 @@ def _start(folder: Path, settings: Sequence[str]) -> str:
 def _stop(folder: Path) -> None:
     home = Path((folder / "postgres.home").read_text())
     (folder / "postgres.url").unlink()
-    _run("pg_ctl", "-D", home / "data", "-w", "-m", "immediate", "stop", home=home)
+    run("pg_ctl", "-D", home / "data", "-w", "-m", "immediate", "stop", home=home)
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(program: str, *arguments: str | Path, home: Path) -> None:
+def run(program: str, *arguments: str | Path, home: Path) -> None:
+    """Runs a program of PostgreSQL as the user of the servers. Raises: NoPostgres."""
     command = [binaries() / program, *arguments]
     with (home / f"{program}.out").open("a+") as output:
         # To a file: the server keeps inherited descriptors open, so a pipe would never end.

@@ -27,7 +27,7 @@ _OTHER_PARAMS: Final = frozenset(("asof", "dryrun", "format"))
 _HEADERS: Final = (b"accept", b"content-type", b"confluent-accept-unknown-properties")
 
 
-class Moment(NamedTuple):
+class LogMoment(NamedTuple):
     """A position of the log, and its generation (see `KnownLogEnd`)."""
 
     generation: int
@@ -38,12 +38,12 @@ class AnswerCache:
     """The answers of one moment. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._moment = Moment(0, -1)
+        self._moment = LogMoment(0, -1)
         self._answers: dict[Hashable, Response] = {}
         self._bytes = 0
 
     async def answer(
-        self, request: Request, content: bytes, moment: Moment, compute_answer: Callable[[], Awaitable[Response]]
+        self, request: Request, content: bytes, moment: LogMoment, compute_answer: Callable[[], Awaitable[Response]]
     ) -> Response:
         """The answer to a request; a new one if the same was not asked at this moment.
 

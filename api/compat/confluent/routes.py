@@ -16,7 +16,7 @@ from starlette.types import Receive
 
 from annals.api.auth.callers import Authenticator
 from annals.api.compat.confluent import importing, reading, reading_by_id, writing
-from annals.api.compat.confluent.answer_cache import AnswerCache, Moment
+from annals.api.compat.confluent.answer_cache import AnswerCache, LogMoment
 from annals.api.compat.confluent.paths import BASE, CONTEXT_PATH
 from annals.api.compat.confluent.reading import ConfluentRead, context_of_path
 from annals.api.compat.confluent.request_params import QueryParams, parse_object
@@ -227,7 +227,7 @@ class ConfluentRoutes:
 
         if not found.route.is_repeated:
             return await compute_answer()
-        moment = Moment(self._registry.readers.generation, position)
+        moment = LogMoment(self._registry.readers.generation, position)
         return await self._cache.answer(request, content or b"", moment, compute_answer)
 
     async def _find_position(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,7 +11,8 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
-from annals.commands.store.database.outages import CommitUnconfirmed
+from annals.commands.store.database.outages import CommitUnconfirmed, UnwritableDatabase
+from annals.commands.store.database.postgresql_hosts import names_several_hosts
 from annals.commands.store.database.postgresql_requirements import require_usable
 from annals.commands.store.database.store_file import StoreFile, existing_file
 from annals.commands.store.database.write_turns import WriteTurns
@@ -68,13 +70,19 @@ _DURABLE_COMMITS: Final = (
 )
 #: SQLSTATE of a session that was ended because it was idle in a transaction, so before it got a COMMIT.
 _SESSION_WAS_IDLE: Final = "25P03"
+#: The function of PostgreSQL that makes a COMMIT wait for synchronous standbys. It says nothing but that a cancelled
+#: statement or a timeout has ended the wait; the COMMIT then succeeds.
+_WAIT_FOR_STANDBYS: Final = "SyncRepWaitForLSN"
+_WITHOUT_STANDBYS: Final = (
+    "the wait of a commit for the standbys was cancelled, so that what was written may be lost with the primary"
+)
 #: `PQTRANS_INTRANS` of libpq.
 _IN_TRANSACTION: Final = 2
 #: The key of a SQLite connection's `info` with a function to call after each commit.
 _AFTER_COMMIT: Final = "annals_after_commit"
 #: Execution option of the engine of a SQLite file: its `StoreFile`.
 _FILE: Final = "annals_file"
-_POSTGRESQL_OPTIONS: Final = {
+_POSTGRESQL_OPTIONS: Final[dict[str, int | str]] = {
     # A server that accepts connections and then says nothing would keep requests waiting for minutes.
     "connect_timeout": 10,
     # A host that is gone would keep them waiting for a quarter of an hour, and for two hours once it has the statement.
@@ -104,13 +112,19 @@ def open_engine(url: str, *, durable: bool = True) -> Engine:
 
 
 def postgresql_options(url: URL) -> dict[str, Any]:
-    """Keyword arguments for each connection of the driver to PostgreSQL; timeouts in the URL take precedence.
+    """Keyword arguments for each connection of the driver to PostgreSQL; what the URL has takes precedence.
+
+    Of several hosts, the one that takes writes is used, unless the operator says otherwise: the driver would use the
+    first one that answers, and after a failover that may be a standby.
 
     The encoding does not depend on the URL, nor on the settings of the database, the role or the environment: texts are
     sent as UTF-8 without a look at it, and a server that takes them for another encoding would convert them.
     """
-    timeouts = {name: value for name, value in _POSTGRESQL_OPTIONS.items() if name not in url.query}
-    return {**timeouts, "client_encoding": "UTF8"}
+    options = dict(_POSTGRESQL_OPTIONS)
+    if names_several_hosts(url) and "PGTARGETSESSIONATTRS" not in os.environ:
+        options["target_session_attrs"] = "read-write"
+    own_options = {name: value for name, value in options.items() if name not in url.query}
+    return {**own_options, "client_encoding": "UTF8"}
 
 
 def driver_uri(url: URL) -> str:
@@ -122,6 +136,20 @@ def driver_uri(url: URL) -> str:
 def set_session(connection: Any) -> None:
     """Gives a new connection of the driver to PostgreSQL the settings that all sessions need."""
     connection.execute(_SESSION_SETTINGS)
+
+
+def require_writable(connection: Connection) -> None:
+    """Checks that the database takes writes, by what PostgreSQL says with each answer; does nothing for SQLite.
+
+    Cost: no statement. Servers before 14 do not say it, and count as writable. Raises: UnwritableDatabase.
+    """
+    if connection.dialect.name != "postgresql":
+        return
+    status = _driver(connection).info.parameter_status
+    if status("in_hot_standby") == "on":
+        raise UnwritableDatabase("the database is a standby")
+    if status("default_transaction_read_only") == "on":
+        raise UnwritableDatabase("the database is read-only")
 
 
 def require_same_file(engine: Engine) -> None:
@@ -146,6 +174,7 @@ class WriterConnection:
         self._engine = engine
         self._turns = turns
         self._connection: Connection | None = None
+        self._has_given_up_standbys = False
 
     @contextmanager
     def transaction(self, *, limits_wait: bool = False) -> Iterator[Connection]:
@@ -194,6 +223,8 @@ class WriterConnection:
             if connection.dialect.name == "postgresql":
                 _driver(connection).autocommit = True  # the driver would begin transactions itself, in a round trip
                 _driver(connection).execute(_WRITER_SETTINGS)
+                self._has_given_up_standbys = False
+                _driver(connection).add_notice_handler(self._note_notice)
         except BaseException:
             connection.invalidate()
             connection.close()
@@ -215,8 +246,16 @@ class WriterConnection:
             if is_lost and getattr(getattr(error, "orig", error), "sqlstate", None) != _SESSION_WAS_IDLE:
                 raise CommitUnconfirmed from error
             raise
+        if self._has_given_up_standbys:
+            self._has_given_up_standbys = False
+            raise CommitUnconfirmed(_WITHOUT_STANDBYS)
         if after_commit := connection.info.get(_AFTER_COMMIT):
             after_commit()
+
+    def _note_notice(self, notice: Any) -> None:
+        # The message is translated, and its SQLSTATE is that of any warning. An error here would only be logged.
+        if notice.source_function == _WAIT_FOR_STANDBYS:
+            self._has_given_up_standbys = True
 
     def _roll_back(self, connection: Connection) -> None:
         try:

@@ -46,13 +46,19 @@ _TOO_MANY_CONNECTIONS: Final = re.compile("too many (clients|connections)|connec
 
 
 class CommitUnconfirmed(sqlite3.OperationalError):
-    """The connection was lost before the answer to a COMMIT: what it was to record may be recorded or not.
+    """It is unknown whether what a COMMIT was to record is recorded, or whether it would survive a failover.
 
     An error of a driver, so that what handles outages handles this one as well.
     """
 
-    def __init__(self) -> None:
-        super().__init__("its connection was lost during a commit, so that what was written may be recorded or not")
+    def __init__(
+        self, cause: str = "its connection was lost during a commit, so that what was written may be recorded or not"
+    ) -> None:
+        super().__init__(cause)
+
+
+class UnwritableDatabase(sqlite3.OperationalError):
+    """The database is open and takes no writes; the message says why. It may take them later."""
 
 
 def describe_outage(error: BaseException) -> str | None:

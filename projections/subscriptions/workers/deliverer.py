@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from annals.commands.store.database.driver_errors import driver_errors
+from annals.commands.store.database.store_lost import StoreLost
 from annals.projections.database import state_database
 from annals.projections.database.state_database import StateDatabase
 from annals.projections.events.event_families import EventFamily
@@ -137,7 +138,8 @@ class Deliverer:
             self.read_soon()
 
     def log_failure(self, error: Exception) -> None:
-        _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
+        if not isinstance(error, StoreLost):  # what finds that logs it once, and only a restart ends it
+            _LOG.warning("deliveries: %s: %s", type(error).__name__, error)
 
     def start_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(coroutine)

@@ -4,6 +4,7 @@ import threading
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
@@ -18,7 +19,7 @@ from annals.commands.store.database.sql import CHUNK, MAX_BLOB_BYTES, insert_bat
 from annals.commands.store.log import Store
 from annals.domain.decisions.commands import CreateRegistry
 from tests.support.polling import until
-from tests.support.stores import lose_commits
+from tests.support.stores import lose_commits, schema_of, server_of
 
 
 def settings(store: Store, *statements: str) -> list[object]:
@@ -103,6 +104,36 @@ def test_a_lost_answer_to_a_commit_is_no_refusal(postgres_url: str) -> None:
         time.sleep(0.5)
     assert settings(store, "SELECT 1") == [1]
     store.close()
+
+
+def test_a_commit_that_gives_up_its_standbys_is_unconfirmed(tmp_path: Path) -> None:
+    """What was acknowledged survives a failover, if the operator wants commits to wait for a standby. PostgreSQL ends
+    such a wait at a cancellation or a timeout, commits, and only warns."""
+    with server_of(tmp_path, "wal_level=replica", "max_wal_senders=1") as url, schema_of(url) as schema_url:
+        store = Store(schema_url)
+        store.create()
+        with psycopg.connect(url, autocommit=True) as administrator:
+
+            def wait_for(standby: str) -> None:
+                administrator.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{standby}'".encode())
+                administrator.execute("SELECT pg_reload_conf()")
+
+            def cancel() -> bool:
+                waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                return administrator.execute(f"SELECT pg_cancel_backend(pid) {waiting}".encode()).fetchone() is not None
+
+            wait_for("gone")
+            until(lambda: settings(store, "SHOW synchronous_standby_names") == ["gone"])  # it commits nothing
+            cancelling = threading.Thread(target=until, args=(cancel,))
+            cancelling.start()
+            try:
+                with pytest.raises(CommitUnconfirmed, match="may be lost with the primary"), store.writing() as tx:
+                    tx.connection.exec_driver_sql("INSERT INTO document VALUES ('x', '')")
+            finally:
+                cancelling.join()
+                wait_for("")
+            until(lambda: settings(store, "SHOW synchronous_standby_names") == [""])
+        store.close()
 
 
 def test_large_values_are_compressed_fast(postgres_url: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
+from sqlalchemy import make_url
 from zstandard import FRAME_HEADER
 
 from annals.commands.store.log import Store
@@ -45,6 +46,13 @@ def test_rows_without_the_last_columns(spark: SparkSession, registry: ServedLog)
         assert collect_rows(fill_later_columns(log)) == rows
 
 
+def with_hosts_in_query(postgres_url: str) -> str:
+    """The URL in the form for a primary and a standby; the first one does not answer."""
+    url = make_url(postgres_url)
+    hosts = {"host": f"{url.host},{url.host}", "port": f"1,{url.port}"}
+    return url.set(host=None, port=None).update_query_dict(hosts).render_as_string(hide_password=False)
+
+
 def take_credentials_away(postgres_url: str) -> None:
     """Turns a store into one of schema 7."""
     with closing(Store(postgres_url)) as store, store.engine.begin() as connection:
@@ -66,6 +74,7 @@ def test_the_database_is_the_log(spark: SparkSession, postgres_url: str, tmp_pat
         assert all(state.startswith(FRAME_HEADER) for state in stored_states(postgres_url))
         take_credentials_away(postgres_url)
         assert collect_rows(postgres.read(spark, postgres_url)) == rows
+        assert collect_rows(postgres.read(spark, with_hosts_in_query(postgres_url))) == rows
         # A query without states neither reads nor decompresses them, and the database checks its conditions.
         plan = log.where("position > 7").select("stream")._jdf.queryExecution().executedPlan().toString()
         assert "ReadSchema: struct<stream:string>" in plan and "ArrowEvalPython" not in plan
