@@ -51,11 +51,11 @@ class Node:
         """Ends it and all its connections."""
         self._control("stop", "-m", "immediate")
 
-    def catch_up(self, primary: Node) -> None:
-        """Waits until this standby has everything that a primary has committed."""
+    def catch_up(self, primary: Node, function: str = "pg_last_wal_replay_lsn") -> None:
+        """Waits until this standby has everything that a primary has committed; function: says how far it is."""
         with psycopg.connect(primary.url) as source, psycopg.connect(self.url, autocommit=True) as copy:
             end = source.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
-            until(lambda: copy.execute("SELECT pg_last_wal_replay_lsn() >= %s", end).fetchone() == (True,))
+            until(lambda: copy.execute(f"SELECT {function}() >= %s".encode(), end).fetchone() == (True,))
 
     def promote(self) -> None:
         """Makes a primary of a standby."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from annals.api.cli.outcome import ExitCode
@@ -52,6 +53,31 @@ def test_a_server_follows_a_failover(monkeypatch: pytest.MonkeyPatch) -> None:
             standby.promote()
             until(lambda: is_ready(chosen) and put(chosen, "c") in (200, 201))
             until(lambda: is_ready(any_host) and put(any_host, "d") in (200, 201))
+
+
+@pytest.mark.uses("PostgreSQL")
+def test_a_standby_that_is_behind_is_no_lost_log() -> None:
+    """What it lacks may still come, so a server says which database it has found, and goes on once it has caught up."""
+    with primary_and_standby() as (primary, standby):
+        create(primary.url)
+        with (
+            serving(url_of(primary, standby, options=ANY)) as api,
+            psycopg.connect(standby.url, autocommit=True) as administrator,
+        ):
+            assert put(api, "a") == 201
+            standby.catch_up(primary)
+            administrator.execute("SELECT pg_wal_replay_pause()")
+            assert put(api, "b") == 201
+            standby.catch_up(primary, "pg_last_wal_receive_lsn")
+            primary.stop()
+            refused = api.send("GET", "/dirs/a")
+            assert (refused.status_code, refused.json()["args"]["error_detail"]) == (
+                503,
+                f"the database (127.0.0.1:{standby.port}) is a standby that is behind: its log ends at position 5, and"
+                " this server has read 7; connect to the primary",
+            )
+            administrator.execute("SELECT pg_wal_replay_resume()")
+            until(lambda: api.send("GET", "/dirs/b").status_code == 200)
 
 
 @pytest.mark.uses("PostgreSQL")
