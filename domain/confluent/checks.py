@@ -39,8 +39,8 @@ class SchemaDocument(NamedTuple):
     def parse_text(self, text: bytes, load: LoadBytes) -> Any:
         """Another text with the same references, parsed. Raises: InvalidDocument."""
         references = tuple((name, load(sha256)) for name, sha256 in self.references)
-        is_small = len(text) + sum(len(referenced) for _, referenced in references) <= _MAX_KEPT_TEXT
-        return (_parse_small if is_small else _parse)(self.type, text, references)
+        size = len(text) + sum(len(referenced) for _, referenced in references)
+        return _parser(self.type, size)(self.type, text, references)
 
     @property
     def documents(self) -> tuple[str, ...]:
@@ -52,10 +52,18 @@ def _parse(type: str, text: bytes, references: tuple[tuple[str, bytes], ...]) ->
     return schema_texts(type).parse(text, dict(references))
 
 
-#: A schema is compared with each version of a subject, and a version with each new schema.
+#: A schema is compared with each version of a subject, so the last ones are kept; of small ones the versions as well,
+#: which are compared with each new schema. Parsed Protobuf takes hundreds of kilobytes, with the files that it imports.
+_parse_recent: Final = lru_cache(maxsize=8)(_parse)
 _parse_small: Final = lru_cache(maxsize=512)(_parse)
-#: The number of bytes of a text and its references up to which the parsed schema is kept.
-_MAX_KEPT_TEXT: Final = 4096
+#: The numbers of bytes of a text and its references up to which the parsed schema is kept, also if it is not small.
+_MAX_SMALL, _MAX_KEPT = 2048, 65_536
+
+
+def _parser(type: str, size: int) -> Callable[[str, bytes, tuple[tuple[str, bytes], ...]], Any]:
+    if size > _MAX_KEPT:
+        return _parse
+    return _parse_small if size <= _MAX_SMALL and type != PROTOBUF else _parse_recent
 
 
 class ContentCheck(NamedTuple):

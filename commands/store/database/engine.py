@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 from annals.commands.store.database.checkpoints import AUTOCHECKPOINT_PAGES, KEPT_LOG_BYTES, Checkpointer
 from annals.commands.store.database.outages import CommitUnconfirmed, UnwritableDatabase
-from annals.commands.store.database.postgresql_hosts import names_several_hosts
+from annals.commands.store.database.postgresql_hosts import names_several_hosts, rendered
 from annals.commands.store.database.postgresql_requirements import require_usable
 from annals.commands.store.database.store_file import StoreFile, existing_file
 from annals.commands.store.database.write_turns import WriteTurns
@@ -128,9 +128,8 @@ def postgresql_options(url: URL) -> dict[str, Any]:
 
 
 def driver_uri(url: URL) -> str:
-    """The URI of a PostgreSQL database for the driver itself, which takes `+` for a plus, and not for a space."""
-    start, mark, query = url.set(drivername="postgresql").render_as_string(hide_password=False).partition("?")
-    return start + mark + query.replace("+", "%20")
+    """The URI of a PostgreSQL database for the driver itself."""
+    return rendered(url.set(drivername="postgresql"))
 
 
 def set_session(connection: Any) -> None:

@@ -79,10 +79,11 @@ class KnownLogEnd:
 
     def check_new(self, connection: Any) -> None:
         """`check` for a connection that was just opened; an error closes it."""
+        checked_position = self._end[0]  # or a later one, if another thread notes one now
         try:
             self.check(connection)
             connection.commit()
-            if self._read_position > self._end[0]:
+            if self._read_position > checked_position:
                 self._read_position = 0
                 self.generation += 1
         except BaseException:
