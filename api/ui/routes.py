@@ -86,10 +86,10 @@ PAGES: Final = RouteTable(
         PageRoute("interactions/{id}", interaction_page, "Timeline"),
     )
 )
-#: The templates of the paths, for log lines.
+#: The templates of the paths, for log lines, where `{path}` stands for all remaining segments.
 UI_PATHS: Final = (
     "/ui",
     *("/ui/" + "/".join(path) for path in LOGIN_METHODS),
     "/ui/static/{name}",
-    *(f"/ui/{route.template}" for route in PAGES.routes),
+    *(f"/ui/{route.template}".replace("{xid:path}", "{path}") for route in PAGES.routes),
 )

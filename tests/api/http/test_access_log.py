@@ -16,10 +16,11 @@ from annals.api.http.access_log.line_rate import AUTO_LIMIT, AccessLogMode, Line
 from annals.api.http.access_log.route_templates import UNKNOWN_ROUTE, RouteTemplates
 from annals.api.http.request import build_request
 from annals.api.ops.own_paths import PATH_TEMPLATES
+from annals.api.ui.routes import UI_PATHS
 from tests.support.registries.in_process import Api, create, serving
 from tests.support.subscribing import TOKENS, bearer
 
-TEMPLATES = RouteTemplates(PATH_TEMPLATES)
+TEMPLATES = RouteTemplates((*PATH_TEMPLATES, *UI_PATHS))
 
 
 @pytest.fixture(autouse=True)
@@ -183,6 +184,7 @@ def test_other_modes_report_nothing(mode: AccessLogMode) -> None:
             "/compat/confluent/contexts/.c/schemas/ids/1",
         ),
         ("/compat/confluent/contexts/.c", "/compat/confluent/contexts/{context}", "/compat/confluent/contexts/.c"),
+        ("/ui/explore/dirs/d", "/ui/explore/{path}", "/ui/explore/dirs/d"),
         # a secret, and misspelled paths that may have one
         ("/-/subscriptions/x/consent/s", "/-/subscriptions/{id}/consent/{secret}", "/-/subscriptions/x/consent/***"),
         ("/%2D/subscriptions/x/consent/s", "/-/subscriptions/{id}/consent/{secret}", "/-/subscriptions/x/consent/***"),
