@@ -56,8 +56,9 @@ def _parse(type: str, text: bytes, references: tuple[tuple[str, bytes], ...]) ->
 #: which are compared with each new schema. Parsed Protobuf takes hundreds of kilobytes, with the files that it imports.
 _parse_recent: Final = lru_cache(maxsize=8)(_parse)
 _parse_small: Final = lru_cache(maxsize=512)(_parse)
-#: The numbers of bytes of a text and its references up to which the parsed schema is kept, also if it is not small.
-_MAX_SMALL, _MAX_KEPT = 2048, 65_536
+#: The number of bytes of a text and its references up to which a schema is small, and up to which it is kept at all.
+_MAX_SMALL: Final = 2048
+_MAX_KEPT: Final = 65_536
 
 
 def _parser(type: str, size: int) -> Callable[[str, bytes, tuple[tuple[str, bytes], ...]], Any]:

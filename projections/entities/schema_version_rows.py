@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
 from typing import Any, Final
 
 from annals.commands.store.damage import UnreadableRow
-from annals.domain.confluent.facts import CONTENT_MEMBERS
 from annals.domain.confluent.schema_versions import SchemaVersion
 from annals.domain.confluent.subjects import DEFAULT_CONTEXT, parse_subject
 from annals.domain.values import xid as xids
@@ -40,7 +39,7 @@ def schema_version_row(version: SchemaVersion) -> Values:
         version.guid,
         version.type,
         bytes.fromhex(version.document),
-        extras_text(version.extras),
+        dumps(dict(version.extras)).decode(),
         version.replaced,
         version.deleted,
         version.gone,
@@ -81,11 +80,6 @@ def qualified_reference(subject: str) -> str:
     """A qualified subject in its one spelling; the default context has none in it."""
     parsed = parse_subject(subject)
     return f":{DEFAULT_CONTEXT}:{parsed.name}" if parsed.context == DEFAULT_CONTEXT else parsed.qualified
-
-
-def extras_text(extras: Mapping[str, Any]) -> str:
-    """Extras as their column has them."""
-    return dumps({name: extras[name] for name in CONTENT_MEMBERS if name in extras}).decode()
 
 
 def key_text(key: str) -> str:

@@ -112,7 +112,7 @@ class StoredSchemas:
         hashes = {subject: subject_hash("/".join(subject)) for subject in subjects}
         rows: dict[int, list[SchemaVersion]] = {}
         lowest_numbers: dict[int, int | None] = {}
-        for chunk in chunks(sorted(hashes.values())):
+        for chunk in chunks(sorted({*hashes.values()})):
             for hash, lowest, *row in self._db.all(sql, (self._db.list_parameter(map(str, chunk)),)):
                 rows.setdefault(hash, []).append(self._as_of(known_schema_version(tuple(row))))
                 lowest_numbers[hash] = lowest

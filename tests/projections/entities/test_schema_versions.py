@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from annals.api.compat.confluent.paths import BASE
 from annals.commands.store.log import Store
 from annals.domain.model.builtin import default_source
 from annals.projections.database import drivers
+from annals.projections.entities import schema_version_rows, schema_versions
 from annals.projections.entities.schema_versions import StoredSchemas, VersionsOf
-from tests.support.registries.in_process import create
+from tests.support.registries.in_process import create, serving
 
 KEY = 64 * "a"
 LOOKUPS: dict[str, tuple[Callable[[StoredSchemas], Any], str]] = {
@@ -65,3 +67,20 @@ def test_look_ups_are_index_probes(store_url: str, name: str, position: int | No
         db = ExplainedQueries(drivers.database_of(connection), "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN")
         look_up(StoredSchemas(db, position))
         assert db.plans and all(index in plan for plan in db.plans), db.plans
+
+
+def test_subjects_with_one_hash_are_read_together(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # CSR-421: each gets its own versions, once
+    for module in (schema_versions, schema_version_rows):
+        monkeypatch.setattr(module, "subject_hash", lambda path: 1)
+    create(store_url, default_source())
+    with serving(store_url) as api:
+        for name in ("a", "b", "b"):
+            api.done("POST", f"{BASE}/subjects/{name}/versions", {"schema": f'"{"int" if name == "a" else "long"}"'})
+        api.done("POST", f"{BASE}/subjects/b/versions?force=true", {"schema": '"string"'})
+    with closing(Store(store_url)) as store, store.engine.connect() as connection:
+        found = StoredSchemas(drivers.database_of(connection)).subject_versions([("default", "a"), ("default", "b")])
+    assert {name: [one.number for one in versions.all] for (_, name), versions in found.items()} == {
+        "a": [1],
+        "b": [1, 2],
+    }

@@ -15,7 +15,7 @@ import yaml
 
 from annals.api.compat.confluent.paths import BASE
 from annals.domain.model.builtin import default_source
-from annals.projections.entities import schema_versions
+from annals.projections.entities import schema_version_rows, schema_versions
 from tests.support.registries.in_process import Api, create, serving
 
 TABLES = [
@@ -44,6 +44,20 @@ def test_scenario_with_long_subjects(
 ) -> None:
     # CSR-421: answers are the same where the versions of a subject are looked up one by one
     monkeypatch.setattr(schema_versions, "NEWEST_VERSIONS", 0)
+    create(sqlite_url, default_source())
+    with serving(sqlite_url) as served:
+        follow(served, scenario, schemas)
+
+
+@pytest.mark.parametrize("at_once", [0, schema_versions.NEWEST_VERSIONS])
+@pytest.mark.parametrize(("scenario", "schemas"), SCENARIOS)
+def test_scenario_with_one_hash(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, Any], schemas: dict[str, str], at_once: int
+) -> None:
+    # CSR-421: rows are found by a hash of their subject, which others can have too
+    monkeypatch.setattr(schema_versions, "NEWEST_VERSIONS", at_once)
+    for module in (schema_versions, schema_version_rows):
+        monkeypatch.setattr(module, "subject_hash", lambda path: 1)
     create(sqlite_url, default_source())
     with serving(sqlite_url) as served:
         follow(served, scenario, schemas)
