@@ -27,7 +27,8 @@ from annals.domain.values.json_text import InvalidJson
 _READ_ONLY: Final = "25006"
 _READ_ONLY_LINE: Final = (
     "the database is read-only, as a standby is. Name the primary in ANNALS_DATABASE or --database, or all hosts"
-    " (host=first,second&port=5432,5433). annals log verify and annals log tail also read a standby."
+    " (host=first,second&port=5432,5433). What only reads the log also works on a standby: annals log, annals segments"
+    " write, annals lake and annals spark."
 )
 
 
