@@ -207,8 +207,8 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Annotated[str | None, validated_by(proxies.parse_networks)] = Field(
         None,
-        description="addresses and networks of proxies whose `Forwarded` and `X-Forwarded-` headers are trusted, "
-        "comma-separated",
+        description="addresses and networks of proxies whose headers `Forwarded`, `X-Forwarded-*` and `Client-Cert` "
+        "are trusted, comma-separated",
     )
     hosts: Annotated[str | None, validated_by(parse_hosts)] = Field(
         None,
