@@ -22,8 +22,8 @@ ANY = "&target_session_attrs=any"
 
 READ_ONLY = (
     "annals: the database is read-only, as a standby is. Name the primary in ANNALS_DATABASE or --database, or all"
-    " hosts (host=first,second&port=5432,5433). What only reads the log also works on a standby: annals log, annals segments"
-    " write, annals lake and annals spark.\n"
+    " hosts (host=first,second&port=5432,5433). What only reads the log also works on a standby: annals log, annals"
+    " segments write, annals lake and annals spark.\n"
 )
 #: Verbs that only read the log. Those of Spark read the same rows; they are left out because they take long to start.
 READERS = (

@@ -1,4 +1,4 @@
-"""Clients for Java, Node.js and Go against a served registry.
+"""Clients for Java, Node.js and Go, and ClickHouse, against a served registry.
 
 Each program uses most of the calls of its client and prints the results. Confluent's packages for Java are not on Maven
 Central, but another project publishes its client and its serializer for Avro in one file, with all that they need.
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.confluent import serving_confluent
+from tests.support.downloads.environments import environment
 from tests.support.downloads.maven import jars, java
 from tests.support.downloads.npm import packages, run
 from tests.support.left_out import leave_out
@@ -23,6 +24,7 @@ from tests.support.left_out import leave_out
 CLIENTS = Path(__file__).with_name("clients")
 CONFLUENT_NODE = ("@confluentinc/schemaregistry@1.10.1", "@bufbuild/protobuf@2.17.0")
 CONFLUENT_JAVA = "org.apache.pinot:pinot-confluent-avro:1.5.0:shaded@jar"  # Confluent's 7.9.5
+CLICKHOUSE = "chdb-core==26.9.0"  # ClickHouse in a process
 KAFKAJS = ("@kafkajs/confluent-schema-registry@3.9.0",)
 
 
@@ -154,6 +156,27 @@ def test_franz_go(address: str, tmp_path: Path) -> None:
         "missing": 40401,
         "subjects": ["address", "imported", "person"],
     }
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)  # the first run downloads 300 MB
+def test_clickhouse(store_url: str, tmp_path: Path) -> None:
+    # CSR-101, CSR-1101: `AvroConfluent` registers and reads at a URL with a password
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(json.dumps({"secret": {"name": "clickhouse", "role": "writer"}}))
+    with serving_confluent(store_url, tmp_path / "server", ANNALS_TOKENS=str(tokens)) as address:
+        registry = address.replace("//", "//any:secret@")
+        call: list[str | Path] = [
+            environment(CLICKHOUSE),
+            CLIENTS / "clickhouse.py",
+            registry,
+            address,
+            tmp_path / "records",
+        ]
+        assert json.loads(subprocess.check_output(call, text=True)) == {
+            "rows": [[0, "x"], [1, None], [2, "x"]],
+            "without a credential": "401",
+        }
 
 
 def franz_go(place: Path) -> Path:
