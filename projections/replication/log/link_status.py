@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from annals.domain.errors.http_errors import Diverged, InvalidLink
-from annals.domain.replication.link import LOG, Link
+from annals.domain.replication.link import LOG, PUSH, Link
 from annals.projections.audit.hash_comparison import HashDifference
 from annals.projections.entities.view import View
 from annals.projections.replication.cycles import check_cycle
@@ -165,6 +165,11 @@ def facts_to_record(
 
 def check_comparable(link: Link) -> None:
     """Raises: InvalidLink for a link whose other registry offers no hashes and events."""
+    if link.dialect == LOG and link.mode == PUSH:
+        detail = (
+            f'the registry that receives the log compares and repairs it: use the link "{link.remote}" of {link.url}'
+        )
+        raise InvalidLink.at_pointer("incomparable", "/mode", detail)
     if link.dialect != LOG or not link.follows_log:
         raise InvalidLink.at_pointer(
             "incomparable", "/dialect", "only links that follow a log over HTTP can be compared and repaired"

@@ -56,6 +56,8 @@ class LogPush:
                     gaps = 0
                 except RemoteError as error:
                     gaps += 1
+                    if str(error.problem.get("type")).endswith(f"#{Diverged.name}"):
+                        raise self._diverged(str(error).removesuffix(".")) from None
                     if error.status != 409 or "position" not in error.problem or gaps >= MAX_GAPS:
                         raise
 
@@ -64,16 +66,20 @@ class LogPush:
         check_cycle(self._link, self._context, remote)
         status = request_object(remote, "GET", self._path).get("status")
         remote_position = position_of(status, f"GET {self._path}")
-        if remote_position > self._log().head().last:
-            detail = f"{self._link.url} has received the log up to position {remote_position}, beyond its end"
-            raise Diverged(self._link.xid, error_detail=detail)
+        if remote_position > (end := self._log().head().last):
+            raise self._diverged(f"it has received the log up to position {remote_position}, which ends at {end} here")
         if (end := self._log().interaction_at(remote_position).last) != remote_position:
-            detail = (
-                f"{self._link.url} has received another log: an interaction ends at {remote_position}, here at {end}"
+            raise self._diverged(
+                f"it has received another log: an interaction ends at {remote_position} there, at {end} here"
             )
-            raise Diverged(self._link.xid, error_detail=detail)
         self._note_confirmed(remote_position)
         return remote_position
+
+    def _diverged(self, cause: str) -> Diverged:
+        detail = (
+            f'{self._link.url} has other states than this registry, so repair its link "{self._link.remote}": {cause}'
+        )
+        return Diverged(self._link.xid, error_detail=detail)
 
     def _push(self, remote: RemoteClient, remote_position: int) -> None:
         """Sends everything after a position, then new interactions, until it is time to ask again."""

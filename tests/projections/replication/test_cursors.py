@@ -62,10 +62,11 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
         a.stop()
         set_cursor(b, "in", 2**60)
         a.start()
-        until(
-            lambda: f"has received the log up to position {2**60}, beyond its end" in a.status("out").get("error", "")
+        until(lambda: a.status("out")["state"] == "diverged")
+        assert a.status("out")["error"] == (
+            f'The link "/-/links/out" cannot continue: {b.url} has other states than this registry, so repair its link'
+            f' "in": it has received the log up to position {2**60}, which ends at {a.head()["position"]} here.'
         )
-        assert a.status("out")["state"] == "diverged"
 
 
 def test_a_push_over_the_standard_api_begins_again(tmp_path: Path, database: str | None) -> None:
@@ -162,6 +163,29 @@ def _copy_and_restore(a: Registry, b: Registry, folder: Path) -> None:
         leftover.unlink()
     shutil.copy(backup, file)
     a.start()
+
+
+def test_a_push_says_that_the_other_side_needs_a_repair(tmp_path: Path) -> None:
+    """LEG-913: after the source was restored, its link diverges, too; it names the link to repair, and goes on then."""
+    with registries(tmp_path, "a", "b", places=None) as (a, b):
+        a.write("g/s/1")
+        _push(a, b)
+        until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
+        _copy_and_restore(a, b, tmp_path / "a")
+        for id in ("3", "4"):
+            a.write(f"g/s/{id}")
+        until(lambda: "another log than before" in a.status("out").get("error", ""))
+        status = a.status("out")
+        assert status["state"] == "diverged"
+        assert f'{b.url} has other states than this registry, so repair its link "in": POST' in status["error"]
+        refused = a.request("POST", "/-/links/out/actions/repair")
+        assert (refused.status_code, refused.json()["title"]) == (
+            400,
+            'The link is not valid at "/mode": the registry that receives the log compares and repairs it: use the link'
+            f' "in" of {b.url}.',
+        )
+        b.done("POST", "/-/links/in/actions/repair")
+        until(lambda: a.status("out")["state"] == "active" and list(b.done("GET", VERSIONS)) == ["1", "3", "4"])
 
 
 def test_a_link_receives_one_log(tmp_path: Path) -> None:
