@@ -11,7 +11,7 @@ from urllib.parse import quote
 from annals.domain.model.validation.rfc3339 import to_utc
 from annals.domain.replication.link import Link
 from annals.domain.values import xid as xids
-from annals.domain.values.json_text import Json, loads
+from annals.domain.values.json_text import Json
 from annals.projections.audit.hash_comparison import (
     HashDifference,
     HashQuery,
@@ -21,6 +21,7 @@ from annals.projections.audit.hash_comparison import (
 )
 from annals.projections.audit.tree_hashes import KeyRange, TreeHashes, key_range_of, part_members
 from annals.projections.entities.view import View
+from annals.projections.replication.log.scope_roots import roots_in_both, scope_roots
 from annals.projections.replication.remote.json_answers import position_of, request_object
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
@@ -61,17 +62,17 @@ def log_position(remote: RemoteClient, xregcorrelationid: str) -> int:
 
 
 def find_differences(
-    link: Link, view: View, remote: RemoteClient, snapshot: RemoteSnapshot
+    link: Link, view: View, remote: RemoteClient, snapshot: RemoteSnapshot, roots: Sequence[str] | None = None
 ) -> Iterator[HashDifference]:
     """The differences in tree order, each computed when requested; none if all is equal.
 
-    If a filter selects Groups, only those that exist here are compared. Raises: RemoteError, during iteration.
+    roots: the xids whose subtrees are compared, if not all in scope. Raises: RemoteError, during iteration.
     """
     head = view.log.head()
     if link.scope.is_whole and head.state.hex() == snapshot.state:
         return
     hashes = view.tree_hashes(head.last)
-    for root in scope_roots(link, view):
+    for root in roots_in_both(link, view, remote, snapshot.position) if roots is None else roots:
         try:
             yield from differences(_local_source(hashes, root), _remote_source(remote, root, snapshot.position))
         except RecursionError:
@@ -93,19 +94,23 @@ def scope_hashes(
 
     position: in this registry's log. Cost: of some Groups, a request for each.
     """
-    here, there = local_scope_hash(link, view, position), snapshot.state
-    if not link.scope.is_whole:
-        roots = scope_roots(link, view.as_of(position))
-        there = _joined_hash([_remote_hash(remote, root, snapshot.position) for root in roots])
-    return ComparedHashes(snapshot.position, here, there)
+    if link.scope.is_whole:
+        return ComparedHashes(snapshot.position, local_scope_hash(link, view, position), snapshot.state)
+    roots = roots_in_both(link, view.as_of(position), remote, snapshot.position)
+    there = _joined_hash([_remote_hash(remote, root, snapshot.position) for root in roots])
+    return ComparedHashes(snapshot.position, _joined_local_hash(view, position, roots), there)
 
 
 def local_scope_hash(link: Link, view: View, position: int) -> str:
     """The hash of a link's scope in this registry as of a log position, in hex; see `scope_hashes`."""
     if link.scope.is_whole:
         return view.log.interaction_at(position).state.hex()
+    return _joined_local_hash(view, position, scope_roots(link, view.as_of(position)))
+
+
+def _joined_local_hash(view: View, position: int, roots: Sequence[str]) -> str:
     hashes = view.tree_hashes(position)
-    return _joined_hash([_local_hash(hashes, root) for root in scope_roots(link, view.as_of(position))])
+    return _joined_hash([_local_hash(hashes, root) for root in roots])
 
 
 def _local_hash(hashes: TreeHashes, root: str) -> str:
@@ -122,16 +127,6 @@ def _remote_hash(remote: RemoteClient, root: str, position: int) -> str:
 
 def _joined_hash(hashes: Sequence[str]) -> str:
     return hashes[0] if len(hashes) == 1 else sha256("\n".join(hashes).encode()).hexdigest()
-
-
-def scope_roots(link: Link, view: View) -> list[str]:
-    """The xids whose subtrees cover a link's scope."""
-    if link.scope.is_whole:
-        return [xids.REGISTRY]
-    model = view.entity(xids.MODEL)
-    types = loads(model.attributes)["model"].get("groups", {}) if model and link.scope.group_filter else {}
-    local_xids = [row.xid for row in view.subtree(xids.REGISTRY, types)] if types else []
-    return sorted({*link.scope.groups, *(xid for xid in map(xids.stream, local_xids) if link.scope.has(xid))})
 
 
 def _fetch_snapshot(remote: RemoteClient, query: dict[str, str]) -> RemoteSnapshot:

@@ -13,8 +13,9 @@ from annals.domain.replication.link import Link
 from annals.projections.entities.view import View
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.advanced_cursor import advanced_cursor
-from annals.projections.replication.log.comparison import find_differences, remote_snapshot, scope_roots
+from annals.projections.replication.log.comparison import find_differences, remote_snapshot
 from annals.projections.replication.log.link_status import DIFFERS
+from annals.projections.replication.log.scope_roots import scope_roots
 from annals.projections.replication.remote.remote_client import RemoteClient
 
 
@@ -36,7 +37,8 @@ def check_earlier_copies(link: Link, context: LinkWorkerContext, remote: RemoteC
             cursor = advanced_cursor(link, view.log, client, progress.cursor or 0, stops_at_missing=True)
             if cursor == 0:  # nothing of it ever came from there, and the import refuses to create what exists
                 return
-            difference = next(find_differences(link, view, client, remote_snapshot(client, cursor)), None)
+            roots = scope_roots(link, view) if is_new else None  # a new link reads its other Groups from the log
+            difference = next(find_differences(link, view, client, remote_snapshot(client, cursor), roots), None)
     if difference is not None:
         detail = f"{difference.xid} differs from what it was at {link.url} after the last interaction that is here"
         raise Diverged(link.xid, error_detail=detail, extensions={"xid": difference.xid})

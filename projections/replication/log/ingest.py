@@ -40,15 +40,17 @@ class LogIngester:
         self._context = context
         progress = context.states.read(link.id)
         self._read_state = progress.status.get(READ_STATE_KEY)
-        if remote is not None:
-            self.check_same_log(remote)
         self.cursor = progress.cursor if progress.cursor is not None else self._starting_position(remote)
+        if remote is not None:
+            self.go_to_read(remote)
 
-    def check_same_log(self, remote: RemoteClient) -> None:
-        """Checks that the other registry has the same state as before after the last interaction that was read.
+    def go_to_read(self, remote: RemoteClient) -> None:
+        """Sets the cursor to the last interaction that was read; checks that the other registry has its state there.
 
-        A registry that was restored from a backup may have another one there. Raises: Diverged; RemoteError also for a
-        log that ends before, because a replica that is behind may have answered.
+        The cursor may be after events that the other registry hides. If that was restored from a backup, others may be
+        in their place, or another state after the interaction.
+        Raises: Diverged; RemoteError also for a log that ends before, because a replica that is behind may have
+        answered.
         """
         if self._read_state is None:
             return
@@ -57,6 +59,7 @@ class LogIngester:
         self.check_state(snapshot.position, snapshot.state)
         if snapshot.position < position < self.check_end(remote, position):  # no interaction ends there any more
             raise self._other_log(position)
+        self.cursor = position
 
     def check_end(self, remote: RemoteClient, position: int) -> int:
         """Checks that the other log does not end before a position that was read; returns its end.

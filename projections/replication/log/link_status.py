@@ -60,8 +60,7 @@ class LinkStatusRecorder:
     def note_caught_up(self, ingester: LogIngester) -> None:
         """Records that the import has reached the end that `note_head` saw. Compares the registries when it is time.
 
-        Raises: RemoteError, BrokenFeed, InvalidLink if the link has become part of a cycle, Diverged if some Groups
-        differ.
+        Raises: RemoteError, BrokenFeed, InvalidLink if the link has become part of a cycle, Diverged if they differ.
         """
         if self._context.stopping.is_set():
             return
@@ -70,8 +69,9 @@ class LinkStatusRecorder:
         if self._compared_at is None or time.monotonic() - self._compared_at >= self._link.interval:
             verdict = compare_registries(self._link, self._context, self._remote)
             self._compared_at = time.monotonic()
-            if verdict == DIFFERS and not self._link.scope.is_whole:  # nothing else would stop its imports
-                detail = f"the Groups of the link differ from {self._link.url}, so it imports nothing more"
+            if verdict == DIFFERS:
+                parts = "the registry differs" if self._link.scope.is_whole else "the Groups of the link differ"
+                detail = f"{parts} from {self._link.url}, so it imports nothing more; a repair makes both equal"
                 raise Diverged(self._link.xid, error_detail=detail)
 
     def _write_status(self, cursor: int | None, **facts: Any) -> None:

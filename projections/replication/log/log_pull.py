@@ -63,8 +63,8 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
     events between from this one. An answer without that is not from a registry.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
+    ingester.go_to_read(remote)
     cursor = ingester.cursor
-    ingester.check_same_log(remote)
     with _stream_log(remote, ingester, NDJSON) as answer:
         next_position = parse_next_position(answer.next_url)
         interactions = parse_interactions(answer.lines, context.max_interaction_bytes)

@@ -56,8 +56,6 @@ class LogPush:
                     gaps = 0
                 except RemoteError as error:
                     gaps += 1
-                    if str(error.problem.get("type")).endswith(f"#{Diverged.name}"):
-                        raise self._diverged(str(error).removesuffix(".")) from None
                     if error.status != 409 or "position" not in error.problem or gaps >= MAX_GAPS:
                         raise
 
@@ -72,6 +70,8 @@ class LogPush:
             raise self._diverged(
                 f"it has received another log: an interaction ends at {remote_position} there, at {end} here"
             )
+        if remote_position:
+            self._post_log(remote, remote_position, iter(()))  # nothing new: the other registry compares the states
         self._note_confirmed(remote_position)
         return remote_position
 
@@ -109,15 +109,27 @@ class LogPush:
         if (first_line := next(lines, None)) is None:
             self._context.states.update(self._link.id, end)  # nothing in this range needs a confirmation
             return remote_position
-        state = {"state": self._log().interaction_at(remote_position).state.hex()} if remote_position else {}
-        params = {"after": str(remote_position), **state}
-        options: dict[str, Any] = {"params": params, "headers": {"content-type": NDJSON}}
-        response = request_object(remote, "POST", f"{self._path}/log", content=chain((first_line,), lines), **options)
-        new_position = position_of(response, f"POST {self._path}/log")
+        new_position = self._post_log(remote, remote_position, chain((first_line,), lines))
         if new_position <= remote_position:
             raise RemoteError(f"POST {self._path}/log answers with the position {new_position}, so it took nothing")
         self._note_confirmed(end)
         return new_position
+
+    def _post_log(self, remote: RemoteClient, remote_position: int, content: Iterator[bytes]) -> int:
+        """Sends lines that follow a position of this log. The position up to which the other registry has everything.
+
+        Raises: RemoteError; Diverged if the other registry had another state at that position.
+        """
+        state = {"state": self._log().interaction_at(remote_position).state.hex()} if remote_position else {}
+        params = {"after": str(remote_position), **state}
+        options: dict[str, Any] = {"params": params, "headers": {"content-type": NDJSON}}
+        try:
+            response = request_object(remote, "POST", f"{self._path}/log", content=content, **options)
+        except RemoteError as error:
+            if str(error.problem.get("type")).endswith(f"#{Diverged.name}"):
+                raise self._diverged(str(error).removesuffix(".")) from None
+            raise
+        return position_of(response, f"POST {self._path}/log")
 
     def _chunks(self, after: int, end: int) -> Iterator[bytes]:
         """The interactions in a range of the log, without events outside the tree."""

@@ -7,11 +7,13 @@ from contextlib import closing
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from annals.domain.decisions.commands import ControlLink, Repair
+from annals.domain.decisions.commands import ControlLink, Repair, ReplaceModel
 from annals.domain.errors.http_errors import Diverged
 from annals.domain.registry.events import EntityEvent
 from annals.domain.replication.link import Link
+from annals.domain.replication.merged_models import merge_models
 from annals.domain.values import xid as xids
+from annals.domain.values.json_text import loads
 from annals.projections.audit.hash_comparison import HashDifference
 from annals.projections.entities.view import View
 from annals.projections.replication.link_worker import LinkWorkerContext
@@ -31,6 +33,7 @@ from annals.projections.replication.log.link_status import (
     facts_to_record,
 )
 from annals.projections.replication.log.log_lines import NDJSON, parse_first_event
+from annals.projections.replication.log.scope_roots import fetch_modelsource
 from annals.projections.replication.remote.json_answers import position_of, request_json
 from annals.projections.replication.remote.remote_client import RemoteClient, RemoteError
 
@@ -111,6 +114,8 @@ def apply_differences(
             if check is not None:
                 check(view, differences)
         try:
+            if not link.scope.is_whole:  # if this changes the model, the differences are refused, and found again
+                _extend_model(link, context, remote, snapshot.position)
             after = _record_differences(link, context, remote, snapshot, before, differences)
             break
         except Diverged:
@@ -119,6 +124,15 @@ def apply_differences(
     facts = {READ_STATE_KEY: read_state(snapshot.position, snapshot.state)}
     context.states.update(link.id, snapshot.position, **facts)
     return AppliedDifferences(snapshot, len(differences), before, after)
+
+
+def _extend_model(link: Link, context: LinkWorkerContext, remote: RemoteClient, position: int) -> None:
+    """Extends this registry's model with the types in a link's scope, as they were at a position of the other log."""
+    with context.readers.view() as view:
+        model = view.entity(xids.MODEL)
+    own_model = loads(model.attributes)["modelsource"] if model else {}
+    if (merged_model := merge_models(own_model, fetch_modelsource(remote, position), link.scope)) != own_model:
+        context.execute(link, ReplaceModel(merged_model))
 
 
 def _record_differences(

@@ -72,6 +72,21 @@ def test_a_replica_that_differs_is_repaired(tmp_path: Path) -> None:
         assert replica.done("POST", "/-/links/primary/actions/repair")["repaired"] == 0
 
 
+def test_a_replica_that_differs_says_so(tmp_path: Path) -> None:
+    # LEG-913: the comparison of a whole registry that finds a difference says what to do, before the next write
+    with registries(tmp_path, "primary", "replica") as (primary, replica):
+        primary.write("g/s/1")
+        replica.link("primary", primary.url, interval=1)
+        wait_until_equal_logs(primary, replica)
+        write_as_link(replica, "primary", (DeleteEntities("/schemagroups/g"),))
+        until(lambda: replica.status("primary").get("error"))
+        assert (replica.status("primary")["state"], replica.status("primary")["error"]) == (
+            "diverged",
+            f'The link "/-/links/primary" cannot continue: the registry differs from {primary.url}, so it imports'
+            " nothing more; a repair makes both equal.",
+        )
+
+
 def test_a_part_is_repaired_and_nothing_else(tmp_path: Path) -> None:
     # LEG-913: for a scope of single Groups only their hashes are compared; the replica's own Groups stay unchanged
     with registries(tmp_path, "primary", "replica") as (primary, replica):

@@ -64,7 +64,10 @@ def test_a_wrong_answer_moves_no_cursor(tmp_path: Path, case: str) -> None:
 def test_a_registry_with_contradictory_hashes_is_not_called_equal(tmp_path: Path) -> None:
     """LEG-913: the verdict after a repair is that of the hashes, not that of what the repair has found to do."""
     part = {"count": 1, "hash": "11" * 32, "from": "/schemagroups/g", "to": "/schemagroups/g"}
-    answers = {"GET /-/hash/schemagroups/g": json_answer({**part, "parts": [{"count": 0, "hash": "00" * 32}]})}
+    answers = {
+        "GET /modelsource": json_answer({}),
+        "GET /-/hash/schemagroups/g": json_answer({**part, "parts": [{"count": 0, "hash": "00" * 32}]}),
+    }
     with registries(tmp_path, "b") as (b,), other_registry(answers) as other:
         b.link("a", other.url, interval=3600, enabled=False, scope={"groups": ["/schemagroups/g"]})
         repaired = b.done("POST", "/-/links/a/actions/repair")
