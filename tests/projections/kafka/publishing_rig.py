@@ -144,7 +144,10 @@ def fill(registry: Registry, interactions: int, start: int = 0) -> int:
 
 
 def backup(store: Store) -> Callable[[], None]:
-    """Copies all rows of a store; returns a function that restores them in place of the rows that exist then."""
+    """Copies all rows of a store; returns a function that restores them in place of the rows that exist then.
+
+    After that, the process knows nothing of the log, as one that starts then.
+    """
     metadata = MetaData()
     metadata.reflect(store.engine)
     with store.engine.begin() as connection:
@@ -156,6 +159,7 @@ def backup(store: Store) -> Callable[[], None]:
                 connection.execute(table.delete())
                 if rows:
                     connection.execute(insert(table), [row._asdict() for row in rows])
+        store.close()
 
     return restore
 
