@@ -19,7 +19,6 @@ from annals.api.cli.spark_progress import reported_tasks
 from annals.api.cli.spark_session import (
     REMEDIES,
     LogLocation,
-    error_line,
     missing_spark,
     open_session,
     required_location,
@@ -74,22 +73,24 @@ def append_lake(
             except Exception as error:
                 if seconds is None or not _may_pass(error):
                     raise
+                from annals.spark_projections.spark_errors import error_line
+
                 print_notice(f"{error_line(error)}; trying again", logging.WARNING)
             if seconds is None or stop.wait(seconds):
                 return
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether a later try may succeed, because another process writes to the lake, or the registry does not answer."""
+    """Whether a later try may succeed: another process writes to the lake, or the registry or the database is away."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     from annals.spark_projections.lake.formats.contract import LakeBusy
     from annals.spark_projections.sources.remote_log import UnreachableRegistry
+    from annals.spark_projections.spark_errors import is_source_away
 
     if isinstance(error, PySparkException | Py4JJavaError):
-        # An error of another process of Spark, such as a task, arrives as the text of its traceback.
-        return f"\n{UnreachableRegistry.__module__}.{UnreachableRegistry.__name__}: " in str(error)
+        return is_source_away(error)
     return isinstance(error, LakeBusy | UnreachableRegistry)
 
 
@@ -98,6 +99,7 @@ def _append_once(
 ) -> AppendReport:
     from annals.spark_projections.lake.append import AnotherLog, append
     from annals.spark_projections.lake.observations import observe
+    from annals.spark_projections.sources.kafka import RecordsMissing
     from annals.spark_projections.verify_log import UnverifiedLog
 
     try:
@@ -105,7 +107,7 @@ def _append_once(
     except AnotherLog as error:
         remedy = "choose the source that the lake has its log from, or another folder"
         raise StoreError(f"{error}. Nothing was added; {remedy}.") from error
-    except UnverifiedLog as error:
+    except (UnverifiedLog, RecordsMissing) as error:
         raise StoreError(f"{error}. Nothing was added; {REMEDIES[location.source]}.") from error
     if location.source == "annals":
         taken = datetime.now(UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -43,12 +42,12 @@ REMEDIES: Final = {
         " that registry"
     ),
 }
+_JAVA_HAS_ENDED: Final = (
+    "Spark's Java process has ended, perhaps for lack of memory (ANNALS_SPARK_MEMORY); start the command again, which"
+    " goes on from what is complete."
+)
 #: The folder for tables without a place, which Spark makes in the current folder even if there are none.
 _WAREHOUSE: Final = "spark-warehouse"
-#: The last line of a Python traceback of this project.
-_OWN_ERROR: Final = re.compile(r"^annals\.[\w.]+: (.+)$", re.MULTILINE)
-#: A cause in a stack trace of Java.
-_JAVA_CAUSE: Final = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 
 
 class LogLocation(NamedTuple):
@@ -84,8 +83,10 @@ def parse_location(url: str, token: str | None) -> LogLocation:
     """The location that a URL names: a registry, a database, or a folder of segments."""
     if url.startswith(("http:", "https:")):
         return LogLocation("annals", registry=url, token=token)
-    if url.startswith("postgresql"):
+    if url.startswith(("postgresql:", "postgresql+")):
         return LogLocation("postgres", url)
+    if url.startswith("postgres:"):
+        raise UsageError("--from: the URL of a PostgreSQL database begins with postgresql://, not postgres://.")
     if url.startswith("sqlite"):
         raise UsageError("Spark cannot read a SQLite file: use --from with the URL of the registry that serves it.")
     return LogLocation("segments", folder=url)
@@ -102,7 +103,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
     if location is not None:
         required_location(location)  # reports a missing option before the slow start of Spark
     try:
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JJavaError, Py4JNetworkError
         from pyspark.errors import PySparkException
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
@@ -112,7 +113,8 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         from annals.spark_projections.jars import MissingJars
         from annals.spark_projections.java import MissingJava
         from annals.spark_projections.session import session
-        from annals.spark_projections.sources.remote_log import RemoteLogError
+        from annals.spark_projections.sources.remote_log import RemoteLogError, UnreachableRegistry
+        from annals.spark_projections.spark_errors import error_line, is_source_away, is_source_error
     except ImportError as error:
         raise missing_spark(error) from None
     has_session = SparkSession.getActiveSession() is not None
@@ -129,13 +131,32 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
             yield spark
     except (NoSegments, MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{error}.") from error
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise StoreError(_JAVA_HAS_ENDED) from error
+    except UnreachableRegistry as error:
+        raise StoreError(f"{error}.") from error
     except (PySparkException, Py4JJavaError, RemoteLogError, OSError, ValueError) as error:
+        if location is not None and is_source_error(error):
+            raise StoreError(f"{_described(location)} cannot be read: {error_line(error)}") from error
+        if is_source_away(error):
+            raise StoreError(f"{error_line(error)}.") from error
         raise InvalidInput(error_line(error)) from error
     finally:
         if not has_session:
-            spark.stop()
+            with suppress(Py4JNetworkError, ConnectionError):  # its process has ended
+                spark.stop()
             with suppress(OSError):  # missing, or in use
                 Path(_WAREHOUSE).rmdir()
+
+
+def _described(location: LogLocation) -> str:
+    """What a location is, without a password."""
+    if location.source == "kafka":
+        return f"the topic {location.prefix}.log at {location.brokers}"
+    if location.source == "postgres":
+        url = make_url(location.database)
+        return f"the database {url.database} at {url.host or 'this machine'}:{url.port or 5432}"
+    return str(getattr(location, _REQUIRED_OPTIONS[location.source][0]))
 
 
 def missing_spark(error: ImportError) -> UsageError:
@@ -242,13 +263,3 @@ def required_location(location: LogLocation) -> str:
     if (value := getattr(location, name)) is None:
         raise UsageError(f"--from {location.source} needs {option}.")
     return str(value)
-
-
-def error_line(error: Exception) -> str:
-    """The reason of an error.
-
-    If Spark wraps an error of this project in two tracebacks, the message of the inner error.
-    """
-    messages = _OWN_ERROR.findall(str(error))
-    causes = _JAVA_CAUSE.findall(str(error))
-    return str((messages or causes or [str(error).strip().partition("\n")[0]])[-1])

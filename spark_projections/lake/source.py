@@ -109,8 +109,12 @@ def from_kafka(
         return kafka.options_after(spark, servers, topic, options, after, time_of(after)) if time_of else options
 
     def read(after: int) -> DataFrame:
-        new = kafka.read_rows(spark, servers, topic, options_after(after)).where(f.col("position") > after)
-        return kafka.whole_interactions(new, after)
+        recent = options_after(after)
+        rows = kafka.read_rows(spark, servers, topic, recent).where(f.col("position") > after)
+        new, is_stopped = kafka.next_interactions(rows, after)
+        if is_stopped:
+            kafka.check_records_in_flight(spark, servers, topic, recent, after)
+        return new
 
     def documents(hashes: DataFrame, after: int) -> DataFrame:
         found = kafka.documents(spark, servers, topic, options_after(after))

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from annals.projections.log.table_rows import image_hash
@@ -21,6 +23,7 @@ from annals.spark_projections.lake.rows import REMOVED
 from annals.spark_projections.lake.shuffles import sized_shuffles
 from annals.spark_projections.lake.tables import DOCUMENTS, LOG, TABLES
 from annals.spark_projections.log_schema import LogHead
+from annals.spark_projections.spark_errors import error_line
 from annals.spark_projections.verify_log import LOG_START, ChainAnchors, UnverifiedLog, verify_log
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ _MODULUS: Final = 1 << 256
 _HASH_BYTES: Final = 32
 #: Tables that are compared at the same time.
 _CONCURRENT: Final = 2
+#: Errors of files that are missing or damaged.
+_UNREADABLE: Final = (PySparkException, Py4JJavaError)
 
 
 class TableReport(NamedTuple):
@@ -74,10 +79,18 @@ def verify(lake: Lake, anchors: ChainAnchors | None = None) -> LakeReport:
     """
     names = [name for name in lake.existing_tables() if name in TABLES and name != LOG]
     head, log_report = _verify_log(lake, anchors)
-    state = state_hash(lake.table(_ENTITIES).read()) if _ENTITIES in names else b""
+    state = _state_of_table(lake) if _ENTITIES in names else b""
     with sized_shuffles(lake.spark, head.position), ThreadPoolExecutor(_CONCURRENT) as pool:
         reports = pool.map(lambda name: _verify_table(lake, name, state), names)
         return LakeReport(head, state.hex(), (log_report, *reports))
+
+
+def _state_of_table(lake: Lake) -> bytes:
+    """The state hash of the table `entities`; empty if its files cannot be read, which its own report then says."""
+    try:
+        return state_hash(lake.table(_ENTITIES).read())
+    except _UNREADABLE:
+        return b""
 
 
 def state_hash(entities: DataFrame) -> bytes:
@@ -95,6 +108,13 @@ def _to_sums(batches: Batches) -> Batches:
 
 
 def _verify_log(lake: Lake, anchors: ChainAnchors | None) -> tuple[LogHead, TableReport]:
+    try:
+        return _verified_log(lake, anchors)
+    except _UNREADABLE as error:
+        return LOG_START, _unreadable(LOG, error)
+
+
+def _verified_log(lake: Lake, anchors: ChainAnchors | None) -> tuple[LogHead, TableReport]:
     position = lake.table(LOG).position()
     rows = lake.table(LOG).read().count()
     if not position and not rows:
@@ -108,10 +128,17 @@ def _verify_log(lake: Lake, anchors: ChainAnchors | None) -> tuple[LogHead, Tabl
 
 
 def _verify_table(lake: Lake, name: str, state: bytes) -> TableReport:
-    stored = lake.table(name)
-    position, rows = stored.position(), stored.read()
-    findings = _findings(lake, name, position, rows, state)
-    return TableReport(name, position, rows.count(), next(findings, ""))
+    try:
+        stored = lake.table(name)
+        position, rows = stored.position(), stored.read()
+        findings = _findings(lake, name, position, rows, state)
+        return TableReport(name, position, rows.count(), next(findings, ""))
+    except _UNREADABLE as error:
+        return _unreadable(name, error)
+
+
+def _unreadable(name: str, error: Exception) -> TableReport:
+    return TableReport(name, 0, 0, f"it cannot be read: {error_line(error)}")
 
 
 def _findings(lake: Lake, name: str, position: int, rows: DataFrame, state: bytes) -> Iterator[str]:

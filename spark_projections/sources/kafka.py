@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 #: How much earlier than an interaction its records may seem to be published, by the clock of the publisher.
 CLOCK_DIFFERENCE: Final = timedelta(hours=1)
+#: For how long records of a partition may be visible before earlier ones of another partition, by any clock.
+MAX_FLIGHT: Final = timedelta(minutes=10)
+
+
+class RecordsMissing(Exception):
+    """A topic lacks records before those that it has; the message says which."""
 
 
 def read(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -78,9 +84,38 @@ def whole_interactions(log: DataFrame, after: int = 0) -> DataFrame:
 
     Records are in several partitions, and the latest ones may be visible in one partition but not yet in another.
     """
+    return _until(log, *_log_ends(log, after))
+
+
+def next_interactions(log: DataFrame, after: int) -> tuple[DataFrame, bool]:
+    """The same of a log without events up to a position, and whether there are events but none that can follow that."""
     first_gap, last = _log_ends(log, after)
+    is_stopped = first_gap is not None and log.where(f.col("position") < first_gap).isEmpty()
+    return _until(log, first_gap, last), is_stopped
+
+
+def _until(log: DataFrame, first_gap: int | None, last: int | None) -> DataFrame:
     # The filter always has an upper bound: each query reads the topic again, and the topic has grown by then.
     return log.where(f.col("last") <= (last or 0) if first_gap is None else f.col("last") < first_gap)
+
+
+def check_records_in_flight(
+    spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None, after: int
+) -> None:
+    """Checks that records that follow a position may still come, where the topic has only later ones.
+
+    Raises: RecordsMissing if those have been there for longer than records are in flight.
+    """
+    records = spark.read.format("kafka").options(**_reader_options(servers, topic, options)).load()
+    is_later = f.exists(
+        "headers", lambda header: (header["key"] == POSITION) & (header["value"].cast("string").cast("bigint") > after)
+    )
+    published = records.where(is_later).agg(f.min("timestamp")).collect()[0][0]
+    if published is not None and datetime.now() - published > MAX_FLIGHT:
+        raise RecordsMissing(
+            f"the topic {topic} has later records, and not all of the interaction that follows position {after}; they"
+            " may have been deleted"
+        )
 
 
 def stream(spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:

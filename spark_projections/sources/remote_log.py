@@ -67,7 +67,8 @@ class RemoteLog:
                 with self._open_response("", {"after": str(after), "limit": str(end - after)}) as response:
                     next_position = _next_position(response)
                     if next_position <= after:
-                        raise RemoteLogError(f"{self._url} ends at position {next_position}, before {end}")
+                        place = _without_password(self._url)
+                        raise RemoteLogError(f"{place} ends at position {next_position}, before {end}")
                     for row in _parse_rows(_lines(response)):
                         yield row
                         after, failures = row.position, 0
@@ -98,9 +99,9 @@ class RemoteLog:
             try:
                 response = _client().get(url, headers=self._headers(accept))
                 if response.status_code in _RETRYABLE:
-                    raise httpx.ReadError(f"{response.url} answers {response.status_code}")
+                    raise httpx.ReadError(_described(response))
                 if response.status_code not in expected:
-                    raise RemoteLogError(f"{response.url} answers {response.status_code}: {response.text}")
+                    raise RemoteLogError(_described(response))
                 return response
             except httpx.TransportError as error:
                 failures = _wait_before_retry(failures + 1, error)
@@ -113,13 +114,25 @@ class RemoteLog:
         """A response whose body is not read yet. Raises: RemoteLogError, httpx.TransportError."""
         headers = self._headers("application/x-ndjson" if not path else "application/json")
         with _client().stream("GET", self._url + path, params=query, headers=headers) as response:
-            if response.status_code in _RETRYABLE:
-                raise httpx.ReadError(f"{response.url} answers {response.status_code}")
             if response.status_code != 200:
-                raise RemoteLogError(
-                    f"{response.url} answers {response.status_code}: {response.read().decode(errors='replace')}"
-                )
+                response.read()
+                error = httpx.ReadError if response.status_code in _RETRYABLE else RemoteLogError
+                raise error(_described(response))
             yield response
+
+
+def _described(response: httpx.Response) -> str:
+    """What a registry answers to a request, with the title of the problem; without the password of its URL."""
+    try:
+        reason = response.json()["title"]
+    except (ValueError, TypeError, LookupError):
+        reason = response.text
+    answer = f"{_without_password(str(response.url))} answers {response.status_code}"
+    return f"{answer}: {str(reason).removesuffix('.')}" if reason else answer
+
+
+def _without_password(url: str) -> str:
+    return str(httpx.URL(url).copy_with(userinfo=b""))
 
 
 @cache

@@ -83,7 +83,7 @@ def test_what_is_refused(spark: SparkSession, annals: Annals, written: str) -> N
     (later := Path("gap", "manifest", f"{SegmentRange(5, 9)}.json")).parent.mkdir(parents=True)
     later.touch()
     for arguments, code, message in [
-        ((QUERY, *nowhere), 1, "the registry cannot be read"),
+        ((QUERY, *nowhere), 3, "the registry cannot be read"),
         ((QUERY, "--from", "none"), 3, "there are no segments at none"),
         ((QUERY, "--from", "gap"), 3, "position 1: the next segment is missing, while there are later ones"),
         (("SELECT nothing FROM events", *segments), 1, "UNRESOLVED_COLUMN"),

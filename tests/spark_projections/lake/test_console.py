@@ -129,7 +129,13 @@ def test_a_lake_grows_and_is_optimized(
         (("append", "--from", "kafka"), 2, "--from kafka needs --kafka"),
         (("append", "--from", "sqlite:///annals.db"), 2, "cannot read a SQLite file"),
         (("append", "--from", "http://127.0.0.1:9", "--table", "entity"), 2, "--table entity is not one of log, "),
-        (("append", "--from", "http://127.0.0.1:9"), 1, "the registry cannot be read"),
+        (("append", "--from", "http://127.0.0.1:9"), 3, "the registry cannot be read"),
+        (("append", "--from", "postgres://a:secret@127.0.0.1:9/a"), 2, "begins with postgresql://, not postgres://"),
+        (
+            ("append", "--from", "postgresql://a:secret@127.0.0.1:9/a"),
+            3,
+            "the database a at 127.0.0.1:9 cannot be read",
+        ),
         (("append", "--from", "none"), 3, "there are no segments at none"),
         (("append", "--from", "gap"), 3, "position 1: the next segment is missing, while there are later ones"),
         (("verify",), 3, "there are no tables of the format parquet at lake"),
@@ -144,7 +150,7 @@ def test_what_is_missing_or_wrong_is_named(
     (later := Path("gap", "manifest", f"{SegmentRange(5, 9)}.json")).parent.mkdir(parents=True)
     later.touch()
     done = annals("lake", *arguments, "--to", "lake", "--format", "parquet")
-    assert (done.code, done.out) == (code, "") and says in done.err, done
+    assert (done.code, done.out) == (code, "") and says in done.err and "secret" not in done.err, done
     assert not Path("lake").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from annals.spark_projections.lake import Lake, append
 from annals.spark_projections.lake.source import LogSource, from_kafka
 from annals.spark_projections.lake.verify import verify
+from annals.spark_projections.sources.kafka import RecordsMissing
 from tests.spark_projections.served_registry import ServedLog
 from tests.spark_projections.sources.test_kafka import Published, published
 
@@ -57,6 +59,26 @@ def test_partitions_that_are_ahead_wait(
     _send(published, "lake.log", left)
     assert append(lake, source, names).position == rows[-1].position
     assert not any(table.finding for table in verify(lake).tables)
+
+
+def test_records_that_are_gone_are_named(
+    spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
+) -> None:
+    # EV-79: a topic whose beginning was deleted can never continue a lake; its oldest record shows that nothing comes
+    rows = registry.rows()
+    half = next(row.last for row in rows if row.position > len(rows) // 2)
+    lake, broker = Lake(spark, "parquet", str(tmp_path / "lake")), published.broker
+    later = [record for record in published.records if _position(record) > half]
+    broker.make("cut.log", 3)
+    now = int(time.time() * 1000)
+    source = from_kafka(spark, broker.own(), "cut.log", None, lake.time_of)
+    _send(published, "cut.log", later[1:], now)
+    assert append(lake, source).position == 0
+    _send(published, "cut.log", later[:1], now - 3_600_000)
+    message = "the topic cut.log has later records, and not all of the interaction that follows position 0"
+    with pytest.raises(RecordsMissing, match=message):
+        append(lake, source)
+    assert not (tmp_path / "lake" / "log").exists()
 
 
 def test_the_beginning_of_a_topic_is_not_read_again(

@@ -56,6 +56,21 @@ def test_differences_are_found(new_lake: NewLake, example_log: ExampleLog, tmp_p
     assert "not that of --head" in anchored.tables[0].finding
 
 
+def test_files_that_cannot_be_read_are_findings(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
+    # docs/guides/lake: verify has a result for each table, also if files of some are damaged or missing
+    lake = new_lake("parquet", tmp_path)
+    append(lake, example_log.source())
+    for name in ("entities", "changes"):
+        (file, *_) = Path(lake.uri, name, "data").rglob("*.parquet")
+        file.write_bytes(file.read_bytes()[:100]) if name == "entities" else file.unlink()
+    found = {table.name: table.finding for table in verify(lake).tables if table.finding}
+    assert found.keys() == {"entities", "changes"}
+    assert all(finding.startswith("it cannot be read: ") for finding in found.values())
+    (file, *_) = Path(lake.uri, "log", "data").rglob("*.parquet")
+    file.unlink()
+    assert verify(lake).tables[0].finding.startswith("it cannot be read: ")
+
+
 @pytest.mark.parametrize("format", each_format("iceberg"))
 def test_columns_are_added(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str

@@ -50,6 +50,14 @@ def test_an_address_without_a_protocol_is_reported_at_once(monkeypatch: pytest.M
     assert not isinstance(found.value, UnreachableRegistry)
 
 
+def test_passwords_are_not_shown(registry: ServedLog) -> None:
+    url = registry.url.replace("//", "//ada:s3cret@") + "/nowhere"
+    with pytest.raises(RemoteLogError) as found:
+        RemoteLog(url).head()
+    place = f"{registry.url}/nowhere/-/log/head"
+    assert str(found.value) == f"{place} answers 404: The targeted entity (/nowhere/-/log/head) cannot be found"
+
+
 def test_restricted_callers_get_their_part(sqlite_url: str, tmp_path: Path) -> None:
     # EV-79: only admins get events of subscriptions; for others the log continues after them
     with subscribed(sqlite_url, tmp_path) as open_to_all:
