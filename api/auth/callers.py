@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from annals.api.auth.credentials import InvalidCredential, RequestCredential, Scheme, find_credential
+from annals.api.auth.credentials import MISPLACED, InvalidCredential, RequestCredential, Scheme, find_credential
 from annals.api.auth.identity import CredentialVerifier, Identity
 from annals.api.auth.limits.failed_attempts import FailedAttempts, network_of
 from annals.api.auth.limits.request_rates import RequestRates
@@ -39,6 +39,11 @@ _INVALID_TOKEN_CHALLENGE: Final = (_CHALLENGE, b'Bearer realm="annals", error="i
 COOKIE_CHALLENGE: Final = (_CHALLENGE, b'Cookie realm="annals"')
 _BASIC_CHALLENGE: Final = (_CHALLENGE, b'Basic realm="annals", charset="UTF-8"')
 _NO_CREDENTIAL: Final = "the request has none"
+_NOT_VALID: Final = "the one that was sent is not valid"
+_MISPLACED_TOKEN: Final = (
+    "the password is a token, which only Confluent's API (/compat/confluent) takes in that way; send it as a bearer"
+    " token"
+)
 _NO_PROXIES: Final = TrustedProxies(None)
 
 
@@ -125,13 +130,25 @@ class Authenticator:
                 self._key_uses.note(identity.key, self._address(request))
             return identity
         except InvalidCredential as error:
+            if await self._is_misplaced_token(credential):
+                error.reason = MISPLACED
             raise self.refused(request, error, credential.name) from None
+
+    async def _is_misplaced_token(self, credential: RequestCredential) -> bool:
+        """Whether a refused password is a good token, which clients of Confluent's API send in that way."""
+        if credential.scheme is not Scheme.BASIC or credential.is_token_too:
+            return False
+        try:
+            await self._verify(replace(credential, is_token_too=True))
+        except InvalidCredential:
+            return False
+        return True
 
     def refused(self, request: Request, error: InvalidCredential, name: str = "") -> Unauthorized:
         """The problem of a bad credential, which is counted and logged. name: that the credential claims.
 
         One that was good once, here or at another registry, counts as no attempt: the sessions of an office end at the
-        same time, and it has one address.
+        same time, and it has one address. Nor does a good token in the wrong place.
         Raises: TooManyAttempts.
         """
         self.check_attempts(request, name)
@@ -140,7 +157,7 @@ class Authenticator:
         if self._denials is not None:
             known_name = name if name and self.callers_named(name) else None
             self._denials.add_failure(request, error.authenticator, error.reason, str(error), known_name)
-        return Unauthorized(error_detail="the one that was sent is not valid")
+        return Unauthorized(error_detail=_MISPLACED_TOKEN if error.reason == MISPLACED else _NOT_VALID)
 
     def _missing_credential(self, request: Request) -> Unauthorized:
         if self._denials is not None:

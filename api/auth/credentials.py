@@ -52,6 +52,8 @@ class RequestCredential:
 EXPIRED: Final = "expired"
 #: The reason of a session's cookie that this server has not made. Browsers send those of other registries at its host.
 FOREIGN: Final = "foreign"
+#: The reason of a good token that is sent as the password of Basic, where that is none.
+MISPLACED: Final = "misplaced"
 
 
 class InvalidCredential(Exception):
@@ -68,7 +70,7 @@ class InvalidCredential(Exception):
     @property
     def is_guess(self) -> bool:
         """Whether somebody may have guessed it. Cookies of sessions have too many bits for that."""
-        return self.reason not in (EXPIRED, FOREIGN)
+        return self.reason not in (EXPIRED, FOREIGN, MISPLACED)
 
 
 _AUTHORIZATION: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +(\S+) *\Z")

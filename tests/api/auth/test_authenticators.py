@@ -208,6 +208,19 @@ def test_paths_in_answers(api: Api) -> None:
     assert paths["/-/whoami"]["get"]["operationId"] == "getCaller"
 
 
+def test_a_token_as_a_password_outside_confluents_api(api: Api) -> None:
+    """ACC-110: a good token in the wrong place is no attempt, so a client with a wrong URL locks nobody out."""
+    for _ in range(6):
+        refused = api.send("GET", "/subjects", authorization=basic("any", "both"))
+        assert (refused.status_code, refused.json()["title"]) == (
+            401,
+            'For "/subjects", a valid credential is needed: the password is a token, which only Confluent\'s API'
+            " (/compat/confluent) takes in that way; send it as a bearer token.",
+        )
+    found = api.send("GET", "/compat/confluent/schemas/types", authorization=basic("any", "both"))
+    assert found.status_code == 200
+
+
 @settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from([b"", b"Bearer ", b"Basic ", b"basic  "]), st.binary(max_size=40), st.booleans())
 def test_no_header_is_an_error_of_the_server(api: Api, scheme: bytes, content: bytes, is_encoded: bool) -> None:
