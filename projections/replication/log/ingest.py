@@ -42,9 +42,9 @@ class LogIngester:
         self._read_state = progress.status.get(READ_STATE_KEY)
         self.cursor = progress.cursor if progress.cursor is not None else self._starting_position(remote)
         if remote is not None:
-            self.go_to_read(remote)
+            self.resume_after_last_read(remote)
 
-    def go_to_read(self, remote: RemoteClient) -> None:
+    def resume_after_last_read(self, remote: RemoteClient) -> None:
         """Sets the cursor to the last interaction that was read; checks that the other registry has its state there.
 
         The cursor may be after events that the other registry hides. If that was restored from a backup, others may be

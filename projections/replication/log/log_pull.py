@@ -63,7 +63,7 @@ def fetch_interactions(remote: RemoteClient, ingester: LogIngester, context: Lin
     events between from this one. An answer without that is not from a registry.
     Raises: RemoteError, BrokenFeed, Diverged.
     """
-    ingester.go_to_read(remote)
+    ingester.resume_after_last_read(remote)
     cursor = ingester.cursor
     with _stream_log(remote, ingester, NDJSON) as answer:
         next_position = parse_next_position(answer.next_url)

@@ -76,9 +76,8 @@ class LogPush:
         return remote_position
 
     def _diverged(self, cause: str) -> Diverged:
-        detail = (
-            f'{self._link.url} has other states than this registry, so repair its link "{self._link.remote}": {cause}'
-        )
+        advice = f'if its link "{self._link.remote}" is for this registry, repair it there'
+        detail = f"{self._link.url} has other states than this registry: {cause}; {advice}"
         return Diverged(self._link.xid, error_detail=detail)
 
     def _push(self, remote: RemoteClient, remote_position: int) -> None:

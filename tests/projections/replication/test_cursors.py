@@ -58,8 +58,9 @@ def test_a_registry_that_receives_more_than_there_is(tmp_path: Path, database: s
         a.start()
         until(lambda: a.status("out")["state"] == "diverged")
         assert a.status("out")["error"] == (
-            f'The link "/-/links/out" cannot continue: {b.url} has other states than this registry, so repair its link'
-            f' "in": it has received the log up to position {2**60}, which ends at {a.head()["position"]} here.'
+            f'The link "/-/links/out" cannot continue: {b.url} has other states than this registry: it has received the'
+            f' log up to position {2**60}, which ends at {a.head()["position"]} here; if its link "in" is for this'
+            " registry, repair it there."
         )
 
 

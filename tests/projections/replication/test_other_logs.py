@@ -178,7 +178,8 @@ def test_a_push_says_that_the_other_side_needs_a_repair(tmp_path: Path) -> None:
         until(lambda: "another log than before" in a.status("out").get("error", ""))
         status = a.status("out")
         assert status["state"] == "diverged"
-        assert f'{b.url} has other states than this registry, so repair its link "in": POST' in status["error"]
+        assert f"{b.url} has other states than this registry: POST" in status["error"]
+        assert status["error"].endswith('; if its link "in" is for this registry, repair it there.')
         refused = a.request("POST", "/-/links/out/actions/repair")
         assert (refused.status_code, refused.json()["title"]) == (
             400,
