@@ -139,7 +139,7 @@ class Authenticator:
         if credential.scheme is not Scheme.BASIC or credential.is_token_too:
             return False
         try:
-            await self._verify(replace(credential, is_token_too=True))
+            await self._verify(RequestCredential(Scheme.BEARER, credential.secret))
         except InvalidCredential:
             return False
         return True
