@@ -10,7 +10,7 @@ _OWN_ERROR: Final = re.compile(r"^annals\.[\w.]+: (.+)$", re.MULTILINE)
 #: A cause in a stack trace of Java.
 _JAVA_CAUSE: Final = re.compile(r"^Caused by: (?:[\w.$]+: )?(.+)$", re.MULTILINE)
 #: What Kafka's client and PostgreSQL's driver raise.
-_SOURCE_ERROR: Final = re.compile(r"\borg\.(?:apache\.kafka\.common\.errors|postgresql)\.[\w.]+(?:Exception)?:")
+_SOURCE_ERROR: Final = re.compile(r"\borg\.(?:apache\.kafka\.common\.errors|postgresql)\.[\w.]+:")
 #: PostgreSQL's driver about a server that is away: it refuses connections, ends them, or starts and stops.
 _DATABASE_AWAY: Final = re.compile(
     r"PSQLException: (?:Connection to \S+ refused|The connection attempt failed|An I/O error occurred"

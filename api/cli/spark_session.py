@@ -131,7 +131,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
             yield spark
     except (NoSegments, MissingSegment, UnreadableManifestEntry) as error:
         raise StoreError(f"{error}.") from error
-    except (Py4JNetworkError, ConnectionError) as error:
+    except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError) as error:
         raise StoreError(_JAVA_HAS_ENDED) from error
     except UnreachableRegistry as error:
         raise StoreError(f"{error}.") from error
@@ -143,7 +143,7 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
         raise InvalidInput(error_line(error)) from error
     finally:
         if not has_session:
-            with suppress(Py4JNetworkError, ConnectionError):  # its process has ended
+            with suppress(Py4JNetworkError, ConnectionRefusedError, ConnectionResetError):  # its process has ended
                 spark.stop()
             with suppress(OSError):  # missing, or in use
                 Path(_WAREHOUSE).rmdir()

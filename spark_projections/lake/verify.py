@@ -111,7 +111,7 @@ def _verify_log(lake: Lake, anchors: ChainAnchors | None) -> tuple[LogHead, Tabl
     try:
         return _verified_log(lake, anchors)
     except _UNREADABLE as error:
-        return LOG_START, _unreadable(LOG, error)
+        return LOG_START, _unreadable(lake, LOG, error)
 
 
 def _verified_log(lake: Lake, anchors: ChainAnchors | None) -> tuple[LogHead, TableReport]:
@@ -134,11 +134,11 @@ def _verify_table(lake: Lake, name: str, state: bytes) -> TableReport:
         findings = _findings(lake, name, position, rows, state)
         return TableReport(name, position, rows.count(), next(findings, ""))
     except _UNREADABLE as error:
-        return _unreadable(name, error)
+        return _unreadable(lake, name, error)
 
 
-def _unreadable(name: str, error: Exception) -> TableReport:
-    return TableReport(name, 0, 0, f"it cannot be read: {error_line(error)}")
+def _unreadable(lake: Lake, name: str, error: Exception) -> TableReport:
+    return TableReport(name, lake.table(name).position(), 0, f"it cannot be read: {error_line(error)}")
 
 
 def _findings(lake: Lake, name: str, position: int, rows: DataFrame, state: bytes) -> Iterator[str]:

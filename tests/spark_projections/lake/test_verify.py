@@ -68,7 +68,9 @@ def test_files_that_cannot_be_read_are_findings(new_lake: NewLake, example_log: 
     assert all(finding.startswith("it cannot be read: ") for finding in found.values())
     (file, *_) = Path(lake.uri, "log", "data").rglob("*.parquet")
     file.unlink()
-    assert verify(lake).tables[0].finding.startswith("it cannot be read: ")
+    log = verify(lake).tables[0]
+    assert (log.position, log.rows) == (example_log.rows[-1].position, 0)
+    assert log.finding.startswith("it cannot be read: ")
 
 
 @pytest.mark.parametrize("format", each_format("iceberg"))
