@@ -17,11 +17,13 @@ from annals.commands.store.database import registry_url, sql, tables
 from annals.commands.store.database.engine import WRITING, WriterConnection, open_engine, require_writable
 from annals.commands.store.database.known_log_end import known_log_end
 from annals.commands.store.database.migrations import (
+    SELECT_SCHEMA,
     BeginStep,
     UpgradeStep,
     ignore_step,
     require_current,
     require_readable,
+    require_same_schema,
     upgrade,
 )
 from annals.commands.store.database.write_turns import WriteTurns
@@ -165,13 +167,14 @@ class Store:
     def log_end(self, *, for_writing: bool = False) -> LogEnd:
         """The end of the committed log.
 
-        for_writing: also checks that the database takes writes. Raises: LogEndLost if the process has read more of it;
-        UnwritableDatabase.
+        for_writing: also checks that the database takes writes of this release. Raises: LogEndLost if the process has
+        read more of it; StoreUpgraded; UnwritableDatabase.
         """
         with self.engine.begin() as connection:
             self._known_end.check(connection.connection.driver_connection)
             end = read_log_end(connection)
             if for_writing:
+                require_same_schema(sql.scalar(connection, SELECT_SCHEMA))
                 require_writable(connection)
         self._known_end.note(end.position, end.chain)
         return end

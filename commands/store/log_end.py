@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from annals.commands.store import hashes
 from annals.commands.store.clock import parse_time
 from annals.commands.store.database import sql
+from annals.commands.store.database.migrations import SELECT_SCHEMA, require_same_schema
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
 from annals.domain.replication import link as links
 from annals.domain.values import xid as xids
@@ -30,7 +31,7 @@ START_COLUMNS: Final = (
     f" ({_LAST_LINK_POSITION.format(*xids.subtree(links.COLLECTION))}),"
     f" ({HAS_POINTERS})"
 )
-_SELECT_START: Final = _SELECT_LOG_END.replace(" FROM", f", {START_COLUMNS} FROM", 1)
+_SELECT_START: Final = _SELECT_LOG_END.replace(" FROM", f", {START_COLUMNS}, ({SELECT_SCHEMA}) FROM", 1)
 
 
 class LogEnd(NamedTuple):
@@ -64,12 +65,17 @@ def read_log_end(connection: Connection) -> LogEnd:
 
 
 def read_start(connection: Connection) -> tuple[LogEnd, StartState | None]:
-    """The end of the log with the state there, which an empty log does not have. Raises: as `read_log_end`."""
+    """The end of the log with the state there, which an empty log does not have.
+
+    Raises: as `read_log_end`; StoreUpgraded.
+    """
     row = sql.run(connection, _SELECT_START).fetchone()
     if row is None:
         return LogEnd(), None
+    *values, schema = row
+    require_same_schema(schema)
     width = len(LogEnd._fields)
-    return _log_end_of(*row[:width]), StartState(*row[width:])
+    return _log_end_of(*values[:width]), StartState(*values[width:])
 
 
 def _log_end_of(position: Any, time: Any, chain: Any, state: Any, id: Any) -> LogEnd:

@@ -130,14 +130,15 @@ def list_versions(read: ConfluentRead) -> Response:
     """Answers `GET /subjects/{subject}/versions`: the version numbers."""
     subject, params = read.view.registry.with_alias(read.scope), read.params
     versions = read.view.versions(subject).all
+    counts_deleted = params.flag("deleted") or params.flag("deletedOnly")
+    if not any(version.is_live or counts_deleted for version in versions):
+        raise subject_not_found(subject.qualified)
     if params.flag("deletedAsNegative"):
         numbers = [version.number if version.is_live else -version.number for version in versions]
     elif params.flag("deletedOnly"):
         numbers = [version.number for version in versions if not version.is_live]
     else:
-        numbers = [version.number for version in versions if version.is_live or params.flag("deleted")]
-    if not numbers:
-        raise subject_not_found(subject.qualified)
+        numbers = [version.number for version in versions if version.is_live or counts_deleted]
     return read.json(params.page(numbers))
 
 

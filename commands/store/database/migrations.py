@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, inspect
 
 from annals.commands.store.database import sql, tables
+from annals.commands.store.database.store_lost import StoreLost
 
 #: The key in `store` of the last position whose state an older program has stored as it is; none once all are
 #: compressed, see `annals.commands.store.compression.log_compression`.
@@ -26,7 +27,8 @@ PLAIN_DOCUMENTS_AFTER: Final = "plain_documents_after"
 #: `annals.commands.missing_schema_ids`.
 SCHEMAS_WITHOUT_IDS: Final = "schemas_without_ids"
 
-_SELECT_SCHEMA: Final = "SELECT value FROM store WHERE key = 'schema'"
+#: The schema of a store, as text.
+SELECT_SCHEMA: Final = "SELECT value FROM store WHERE key = 'schema'"
 _SET_SCHEMA: Final = "UPDATE store SET value = ? WHERE key = 'schema'"
 
 
@@ -48,6 +50,10 @@ def ignore_step(step: UpgradeStep) -> None:
 
 class UnusableSchema(RuntimeError):
     """This program cannot use a store with its schema."""
+
+
+class StoreUpgraded(StoreLost):
+    """Another release has changed the schema of the store while this process has it open."""
 
 
 def _add_to_interactions(connection: Connection, *names: str) -> None:
@@ -131,8 +137,17 @@ def require_current(connection: Connection) -> None:
     _stored_schema(connection, int(tables.SCHEMA))
 
 
+def require_same_schema(schema: object) -> None:
+    """Raises: StoreUpgraded unless the schema is that of this program, for processes that have opened the store."""
+    if schema != tables.SCHEMA:
+        raise StoreUpgraded(
+            f"another release of the program has upgraded the store from schema {tables.SCHEMA} to {schema};"
+            " stop this process, and start it with that release"
+        )
+
+
 def _stored_schema(connection: Connection, lowest: int) -> int:
-    schema = str(sql.scalar(connection, _SELECT_SCHEMA))
+    schema = str(sql.scalar(connection, SELECT_SCHEMA))
     number = int(schema) if schema.isdecimal() else 0
     if number > int(tables.SCHEMA):
         raise UnusableSchema(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
+from annals.commands.store.database.tables import SCHEMA
 from annals.commands.store.log import Store
 from tests.support.registries.in_process import Api, create, serving
 
@@ -31,6 +32,31 @@ def test_not_ready_behind_the_log(store_url: str) -> None:
         answer = api.send("GET", "/-/readyz")
     assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
     assert answer.json()["position"] == answer.json()["head"] - 1
+
+
+def test_a_server_whose_store_was_upgraded_meanwhile(store_url: str) -> None:
+    """During a rolling update the old server still runs when the new one upgrades their store: it stops to write."""
+    create(store_url)
+    with serving(store_url) as api:
+        api.done("PUT", "/dirs/before", {})
+        store = Store(store_url)
+        with store.engine.begin() as connection:
+            connection.execute(text("UPDATE store SET value = '99' WHERE key = 'schema'"))
+        end = store.log_end()
+        refused, ready = api.send("PUT", "/dirs/after", {}), api.send("GET", "/-/readyz")
+        assert store.log_end() == end
+        store.close()
+        assert api.get("/dirs/before")["dirid"] == "before"
+    reason = (
+        f"another release of the program has upgraded the store from schema {SCHEMA} to 99; stop this process, and"
+        " start it with that release"
+    )
+    assert refused.status_code == 503
+    assert reason in refused.json()["title"]
+    assert (ready.status_code, ready.json()) == (
+        503,
+        {"status": "unavailable", "reason": f"the store cannot be used: {reason}"},
+    )
 
 
 def test_the_aliases_give_way_to_the_model(api: Api) -> None:
