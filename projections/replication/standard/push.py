@@ -56,6 +56,7 @@ class StandardPush:
         self._cursor = progress.cursor
         self._sent_at = progress.status.get(SENT_KEY)
         self._conflicts = LinkConflicts(link.id, context.states, XID)
+        self._checked_groups: set[str] = set()  # of the requests since the last refresh
 
     def run(self) -> None:
         """See `LinkWorker`."""
@@ -104,6 +105,7 @@ class StandardPush:
         self._links = list(view.links.all())
         self._source.model = self._local_registry.model
         self._target = StandardTarget(remote, self._local_registry.model)
+        self._checked_groups.clear()
 
     def _save_progress(self, position: int) -> None:
         if self._context.stopping.is_set():
@@ -158,7 +160,8 @@ class StandardPush:
 
     def _write_entity(self, xid: str) -> str | None:
         """Writes a Group or a Resource in its current state. Returns the reason if it must not be written."""
-        is_group = len(xids.segments(xid)) == 2
+        if is_group := len(xids.segments(xid)) == 2:
+            self._checked_groups.add(xid)
         local_entity = self._local_registry.group(xid) if is_group else self._local_registry.resource(xid)
         if local_entity is None:
             return self._delete_remote(xid)
@@ -175,10 +178,18 @@ class StandardPush:
             return None if _are_copies(comparable, remote_entity) else _TAKEN_REASON
         if isinstance(comparable, ComparableResource):
             assert remote_entity is None or isinstance(remote_entity, ComparableResource)
+            if remote_entity is None:
+                self._write_group_of(xid)
             self._target.write_resource(remote_xid, comparable, remote_entity)
         elif remote_entity != comparable:
             self._target.write_group(remote_xid, comparable)
         return None
+
+    def _write_group_of(self, xid: str) -> None:
+        """Writes the Group of a Resource if it is missing there, where it would be created without its attributes."""
+        group = xids.join(*xids.segments(xid)[:2])
+        if group not in self._checked_groups and self._link.scope.has(group):
+            self._write_entity(group)
 
     def _delete_remote(self, xid: str) -> str | None:
         last = next(self._local_registry.creation_records(xid), None)

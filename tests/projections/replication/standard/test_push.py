@@ -76,6 +76,22 @@ def test_a_group_that_was_created_again_with_many_members(
     wait_until_equal_contents(source, target)
 
 
+def test_a_group_that_was_lost_there_is_written_with_its_resource(source: Registry) -> None:
+    """LEG-902: a target that was replaced by an empty one gets the Group with its attributes before its next Resource."""
+    with independent_server() as target:
+        source.done("PUT", "/dirs/d", {"name": "mine", "labels": {"team": "red"}})
+        source.done("PUT", "/dirs/d/files/old$details", {"name": "it"})
+        source.link("out", target.url, **PUSH)
+        wait_until_equal_contents(source, target)
+        target.done("DELETE", "/dirs/d")
+        source.done("PUT", "/dirs/d/files/new$details", {"name": "it"})
+        until(lambda: "/dirs/d/files/new" in contents(target))
+        source.done("POST", "/-/links/out/actions/pause")
+        source.done("POST", "/-/links/out/actions/resume")
+        wait_until_equal_contents(source, target)
+        assert "conflicts" not in source.status("out")
+
+
 @pytest.mark.parametrize("mode", ["createdat", "modifiedat"])
 def test_the_order_of_versions_is_pushed(tmp_path: Path, mode: str) -> None:
     """P-15/37, ENT-101: the newest Version there is that of the source, and Versions have its times."""
