@@ -37,8 +37,9 @@ def writing_stdout() -> Iterator[None]:
 
     Raises: UsageError if stdout cannot be written, as on a full disk; BrokenPipeError.
     """
-    original = sys.stdout
-    sys.stdout = _checked_stream(original)
+    original, file = sys.stdout, _checked_file(sys.stdout)
+    if file is not None:
+        sys.stdout = _stream_of(file, like=original)
     try:
         yield
         sys.stdout.flush()
@@ -47,13 +48,19 @@ def writing_stdout() -> Iterator[None]:
             sys.stdout.flush()
         raise
     finally:
-        sys.stdout = original  # what the other one could not write is discarded
+        if file is not None:
+            file.discards = True  # what the other stream could not write; it tries once more when it is collected
+        sys.stdout = original
 
 
 class _CheckedFile(FileIO):
-    """A file that ends the verb with one line if it cannot be written."""
+    """A file that ends the verb with one line if it cannot be written. discards: whether it drops what is written."""
+
+    discards = False
 
     def write(self, data: ReadableBuffer, /) -> int:
+        if self.discards:
+            return memoryview(data).nbytes
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -62,16 +69,21 @@ class _CheckedFile(FileIO):
             raise UsageError(f"cannot write to stdout: {error.strerror or error}.") from None
 
 
-def _checked_stream(stream: TextIO) -> TextIO:
-    """A stream that writes the same file and raises UsageError; the given one if it has no file."""
+def _checked_file(stream: TextIO) -> _CheckedFile | None:
+    """The file of a stream; None if it has none."""
     if not isinstance(stream, TextIOWrapper):
-        return stream
+        return None
     try:
-        file = _CheckedFile(stream.fileno(), "w", closefd=False)
+        return _CheckedFile(stream.fileno(), "w", closefd=False)
     except UnsupportedOperation:
-        return stream
-    is_unbuffered = stream.line_buffering or stream.write_through
-    return TextIOWrapper(BufferedWriter(file), stream.encoding, stream.errors, line_buffering=is_unbuffered)
+        return None
+
+
+def _stream_of(file: _CheckedFile, *, like: TextIO) -> TextIO:
+    """A stream that writes to a file as another one does."""
+    assert isinstance(like, TextIOWrapper), "others have no file"
+    is_unbuffered = like.line_buffering or like.write_through
+    return TextIOWrapper(BufferedWriter(file), like.encoding, like.errors, line_buffering=is_unbuffered)
 
 
 def _open_null_device(flags: int) -> TextIO:

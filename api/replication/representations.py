@@ -92,7 +92,8 @@ def link_state_name(link: Link, progress: LinkProgress) -> str:
         return "promoted"
     if not link.is_enabled:
         return "resting"
-    if progress.status.get("diverged") or progress.status.get("verdict") == DIFFERS:
+    has_imported = progress.cursor is not None  # before, registries may differ
+    if progress.status.get("diverged") or (has_imported and progress.status.get("verdict") == DIFFERS):
         return "diverged"
     return "failing" if progress.status.get("error") else "active"
 

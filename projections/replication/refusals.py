@@ -18,5 +18,10 @@ def refusal_of(action: Callable[[], object], subject: str) -> str | None:
     except NotReceiving:
         raise
     except Problem as problem:
-        return " ".join(filter(None, (problem.text(subject), problem.detail)))
+        return reason_of(problem, subject)
     return None
+
+
+def reason_of(problem: Problem, subject: str | None = None) -> str:
+    """What a problem says, with its details. subject: see `refusal_of`."""
+    return " ".join(filter(None, (problem.text(subject), problem.detail)))

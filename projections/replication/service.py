@@ -17,6 +17,7 @@ from annals.projections.replication import tables
 from annals.projections.replication.link_state import NOTIFIED_KEY
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.link_workers import LINK_WORKERS
+from annals.projections.replication.refusals import reason_of
 from annals.projections.replication.remote.secret_mask import SecretMask
 from annals.projections.replication.store_outage import StoreOutage, database_errors, error_text
 from annals.projections.subscriptions.state.leases import HeldLeases, Leases
@@ -308,7 +309,7 @@ class _LinkThread:
         if isinstance(error, database_errors()):
             self._outage.report_failure(error_text(error))
             return
-        message = error.text() if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
+        message = reason_of(error) if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
         try:
             message = self._without_secrets(message)
             _LOG.warning("the link %s: %s", self.link.id, message)

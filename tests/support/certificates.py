@@ -21,13 +21,15 @@ class Authority:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.certificate, self.key = folder / f"{name}.pem", folder / f"{name}.key"
-        _openssl("req", "-x509", *_new_key(self.key), "-out", self.certificate, "-subj", f"/CN={name}", "-days", "9")
+        request = ("req", "-x509", *_new_key(self.key), "-subj", f"/CN={name}", "-days", "9")
+        _openssl(*request, "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-out", self.certificate)
 
     def issue(self, name: str, subject: str, *alternatives: str, days: int = 9) -> Issued:
         """A new certificate. subject: such as `/O=Example/CN=ci`. alternatives: such as `DNS:ci.example`."""
         files = Issued(self.folder / f"{name}.pem", self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
-        extensions.write_text(f"subjectAltName={','.join(alternatives)}\n" if alternatives else "")
+        names = [f"subjectAltName={','.join(alternatives)}"] if alternatives else []
+        extensions.write_text("\n".join([*names, "authorityKeyIdentifier=keyid", ""]))
         _openssl("req", "-new", *_new_key(files.key), "-out", request, "-subj", subject)
         signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-extfile", extensions)
         _openssl("x509", "-req", "-in", request, *signer, "-out", files.certificate, "-days", str(days))

@@ -30,6 +30,8 @@ DIFFERS: Final = "differs"
 UNKNOWN: Final = "unknown"
 #: The fact with the log positions of both registries at which they were compared last, and whether that counted.
 COMPARED_AT_KEY: Final = "comparedat"
+#: Facts that take back the result of a comparison.
+NOT_COMPARED: Final = dict.fromkeys(("verdict", "difference", "differences", "compared", "checked", COMPARED_AT_KEY))
 #: The most differences that are counted.
 MAX_COUNTED: Final = 10_000
 #: Seconds between two status writes that differ only in their time.

@@ -62,7 +62,7 @@ class LogPush:
     def _fetch_position(self, remote: RemoteClient) -> int:
         """The position up to which the other registry has everything. Raises: RemoteError, Diverged, InvalidLink."""
         check_cycle(self._link, self._context, remote)
-        status = request_object(remote, "GET", self._path).get("status")
+        status = self._fetch_link(remote).get("status")
         remote_position = position_of(status, f"GET {self._path}")
         if remote_position > (end := self._log().head().last):
             raise self._diverged(f"it has received the log up to position {remote_position}, which ends at {end} here")
@@ -74,6 +74,16 @@ class LogPush:
             self._post_log(remote, remote_position, iter(()))  # nothing new: the other registry compares the states
         self._note_confirmed(remote_position)
         return remote_position
+
+    def _fetch_link(self, remote: RemoteClient) -> dict[str, Any]:
+        """The link of the other registry that receives. Raises: RemoteError."""
+        try:
+            return request_object(remote, "GET", self._path)
+        except RemoteError as error:
+            if error.status != 404:
+                raise
+            advice = f'create the link "{self._link.remote}" there, with the mode "receive"'
+            raise RemoteError(f"{str(error).removesuffix('.')}; {advice}", error.status, error.problem) from None
 
     def _diverged(self, cause: str) -> Diverged:
         advice = f'if its link "{self._link.remote}" is for this registry, repair it there'

@@ -12,8 +12,10 @@ from annals.domain.replication.link import RECEIVE, Link
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.log.earlier_copies import check_earlier_copies
 from annals.projections.replication.log.ingest import LogIngester
+from annals.projections.replication.log.link_status import NOT_COMPARED
 from annals.projections.replication.log.log_lines import BrokenFeed, parse_interactions
 from annals.projections.replication.log.widened_scope import fetch_widened_scope
+from annals.projections.replication.refusals import reason_of
 from annals.projections.replication.remote.remote_client import RemoteError
 from annals.projections.replication.standard.comparable import BrokenEntity
 
@@ -29,6 +31,7 @@ def receive(link: Link, context: LinkWorkerContext, after: int, state: str, line
     """
     if link.mode != RECEIVE or link.is_promoted or not link.is_enabled:
         raise NotReceiving(link.xid)
+    is_first = context.states.read(link.id).cursor is None
     _prepare(link, context)
     ingester = LogIngester(link, context)
     if after > ingester.cursor:
@@ -41,9 +44,10 @@ def receive(link: Link, context: LinkWorkerContext, after: int, state: str, line
         raise  # the link has ended meanwhile, which is no failure
     except Problem as problem:
         diverged = True if isinstance(problem, Diverged) else None
-        context.states.update(link.id, error=problem.text(), failed=time.time(), diverged=diverged)
+        context.states.update(link.id, error=reason_of(problem), failed=time.time(), diverged=diverged)
         raise
-    context.states.update(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None)
+    outdated = NOT_COMPARED if is_first else {}  # nothing compares a link that receives again by itself
+    context.states.update(link.id, lastcontact=time.time(), error=None, failed=None, diverged=None, **outdated)
     return ingester.cursor
 
 
@@ -66,8 +70,8 @@ def _prepare(link: Link, context: LinkWorkerContext) -> None:
     except (RemoteError, BrokenFeed, BrokenEntity, LookupError) as error:
         reason = f"the Groups of its scope cannot be compared or fetched, so nothing is received: {error}"
         problem = RemoteUnavailable(link.xid, error_detail=reason)
-        context.states.update(link.id, error=problem.text(), failed=time.time())
+        context.states.update(link.id, error=reason_of(problem), failed=time.time())
         raise problem from None
     except Diverged as problem:
-        context.states.update(link.id, error=problem.text(), failed=time.time(), diverged=True)
+        context.states.update(link.id, error=reason_of(problem), failed=time.time(), diverged=True)
         raise

@@ -76,7 +76,7 @@ class StandardPull:
         self._registry_copier.fetch(source, conflicts)
         self._registry_copier.copy_capabilities(self._local_registry(), conflicts)
         remote_model = RemoteModel(model, is_new, self._plurals)
-        if self._registry_copier.copy_model(remote_model, self._local_registry(), conflicts):
+        if self._registry_copier.copy_model(remote_model, source, self._local_registry(), conflicts):
             self._model = model
         source.model = self._local_registry().model
         source.types = [

@@ -19,6 +19,7 @@ from annals.projections.replication.link_conflicts import LinkConflicts
 from annals.projections.replication.link_worker import LinkWorkerContext
 from annals.projections.replication.standard.comparable import BrokenEntity, ComparableGroup, comparable_registry
 from annals.projections.replication.standard.local_registry import LocalRegistry
+from annals.projections.replication.standard.model_writer import ModelWriter
 from annals.projections.replication.standard.source import StandardSource
 
 
@@ -43,6 +44,7 @@ class RegistryAttributesCopier:
         self._context = context
         self._remote_attributes: Mapping[str, Any] | None = None
         self._capabilities: Mapping[str, Any] = {}
+        self._model_writer = ModelWriter(link, context)
 
     def fetch(self, source: StandardSource, conflicts: LinkConflicts) -> None:
         """Fetches the other registry's attributes, and its capabilities if they changed. Raises: RemoteError.
@@ -74,7 +76,13 @@ class RegistryAttributesCopier:
         if capabilities.apply_request(current_capabilities, new_capabilities, patch=True) != current_capabilities:
             self._context.execute(self._link, WriteCapabilities(new_capabilities, WriteMethod.PATCH))
 
-    def copy_model(self, remote_model: RemoteModel, local_registry: LocalRegistry, conflicts: LinkConflicts) -> bool:
+    def copy_model(
+        self,
+        remote_model: RemoteModel,
+        source: StandardSource,
+        local_registry: LocalRegistry,
+        conflicts: LinkConflicts,
+    ) -> bool:
         """Copies the Group types of the other registry, and its own attributes. Whether all types are here then.
 
         A model that is refused is a conflict: entities that this registry's model allows can still be copied.
@@ -82,13 +90,17 @@ class RegistryAttributesCopier:
         comparable = self._attributes_to_write(remote_model.plurals, local_registry, conflicts)
         if comparable is not None:
             command = self._write_command(comparable, remote_model, local_registry)
-            if command is None or conflicts.attempt(xids.REGISTRY, lambda: self._context.execute(self._link, command)):
+            if command is None or conflicts.attempt(
+                xids.REGISTRY, lambda: self._model_writer.write(command, source, local_registry)
+            ):
                 return True
         if remote_model.is_new:
             merged_model = merge_models(local_registry.model.source, remote_model.model, self._link.scope)
             if _differs(merged_model, local_registry, "groups"):
                 replace_model = ReplaceModel(merged_model)
-                return conflicts.attempt(xids.MODEL, lambda: self._context.execute(self._link, replace_model))
+                return conflicts.attempt(
+                    xids.MODEL, lambda: self._model_writer.write(replace_model, source, local_registry)
+                )
         return True
 
     def _attributes_to_write(

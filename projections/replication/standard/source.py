@@ -98,6 +98,11 @@ class StandardSource:
         """Makes the next pass return a Resource even if it has not changed."""
         self._hashes.pop(xid, None)
 
+    def forget_listings(self) -> None:
+        """Makes the next pass return everything, because copies of it may be gone."""
+        self._hashes = {}
+        self.responses.forget_tags()
+
     def begin_pass(self) -> None:
         """Begins another pass."""
         self._last_hashes = self._hashes if self._pass_count % FULL_PASS_INTERVAL else {}

@@ -72,8 +72,9 @@ def copy_group(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts)
 def copy_registry_attributes(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts) -> None:
     with answering(200, b'{"registryid":"other","name":"Other"}') as url, closing(context.connect(link, url)) as remote:
         copier = RegistryAttributesCopier(link, context)
-        copier.fetch(StandardSource(remote), conflicts)
-        copier.copy_model(RemoteModel({}, False, ()), LocalRegistry(context.readers.quick_view()), conflicts)
+        source = StandardSource(remote)
+        copier.fetch(source, conflicts)
+        copier.copy_model(RemoteModel({}, False, ()), source, LocalRegistry(context.readers.quick_view()), conflicts)
 
 
 def copy_capabilities(link: Link, context: LinkWorkerContext, conflicts: LinkConflicts) -> None:

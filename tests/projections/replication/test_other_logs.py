@@ -205,6 +205,41 @@ def test_a_link_receives_one_log(tmp_path: Path) -> None:
         until(lambda: list(b.done("GET", VERSIONS)) == ["1", "2", "3"])
 
 
+def test_a_link_that_has_received_nothing_has_not_diverged(tmp_path: Path) -> None:
+    """LEG-909: registries differ before the first push, and what a check found then does not outlive it."""
+    with registries(tmp_path, "a", "b", places=None) as (a, b):
+        a.write("g/s/1")
+        b.link("in", a.url, scope=SCOPE, mode="receive")
+        b.done("POST", "/-/links/in/actions/check")
+        assert (b.status("in")["state"], b.status("in")["verdict"]) == ("active", "differs")
+        _push(a, b)
+        until(lambda: b.request("GET", f"{VERSIONS}/1$details").is_success)
+        until(lambda: b.status("in")["verdict"] == "unknown")
+        b.done("POST", "/-/links/in/actions/check")
+        assert (b.status("in")["state"], b.status("in")["verdict"]) == ("active", "equal")
+
+
+def test_a_push_says_what_it_lacks_at_the_target(tmp_path: Path) -> None:
+    """LEG-907: the link that receives, and what there does not fit the model of this registry."""
+    with registries(tmp_path, "a", "b", places=None) as (a, b):
+        model = a.done("GET", "/modelsource")
+        model["groups"]["boxes"] = {"singular": "box"}
+        for registry in (a, b):
+            registry.done("PUT", "/modelsource", model)
+        model["groups"]["boxes"]["attributes"] = {"needed": {"type": "string", "required": True}}
+        a.done("PUT", "/modelsource", model)
+        a.done("PUT", "/boxes/a", {"needed": "it"})
+        b.done("PUT", "/boxes/own", {})
+        a.link("out", b.url, mode="push", remote="in", interval=1)
+        until(lambda: "error" in a.status("out"))
+        assert a.status("out")["error"] == (
+            "GET /-/links/in answers 404: The targeted entity (/-/links/in) cannot be found; create the link"
+            ' "in" there, with the mode "receive"'
+        )
+        b.link("in", a.url, scope={"groups": ["/boxes/a"]}, mode="receive")
+        until(lambda: "/boxes/own" in b.status("in").get("error", ""))
+
+
 @pytest.mark.parametrize("connect", [_pull, _push])
 def test_what_was_written_after_a_link_was_removed(
     tmp_path: Path, connect: Callable[[Registry, Registry], str]

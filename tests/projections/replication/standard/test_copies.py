@@ -403,6 +403,29 @@ def test_an_incompatible_model_is_reported(pair: tuple[Registry, Registry]) -> N
     assert copy.done("GET", "/dirs/mine")["colour"] == "red"
 
 
+@pytest.mark.parametrize("scope", [{}, {"groups": ["/dirs/d"]}], ids=["whole", "group"])
+def test_a_type_and_its_entities_change_between_two_polls(pair: tuple[Registry, Registry], scope: Json) -> None:
+    """LEG-913: copies that do not fit the new model do not keep out the model, nor what they have become."""
+    source, copy = pair
+    model = source.done("GET", "/modelsource")
+    attributes = model["groups"]["dirs"]["resources"]["notes"]["attributes"]
+    attributes["size"] = {"type": "integer"}
+    source.done("PUT", "/modelsource", model)
+    for id in ("one", "two"):
+        source.done("PUT", f"/dirs/d/notes/{id}", {"versions": {"1": {"size": 4}, "2": {}}})
+    copy.link("up", source.url, **LINK | {"scope": scope} if scope else LINK)
+    wait_until_equal_contents(source, copy)
+    copy.done("POST", "/-/links/up/actions/pause")
+    for id in ("one", "two"):
+        source.done("PATCH", f"/dirs/d/notes/{id}/versions/1", {"size": None})
+    attributes["size"] = {"type": "string"}
+    source.done("PUT", "/modelsource", model)
+    source.done("PATCH", "/dirs/d/notes/one/versions/1", {"size": "four"})
+    copy.done("POST", "/-/links/up/actions/resume")
+    wait_until_equal_contents(source, copy)
+    assert "conflicts" not in copy.status("up")
+
+
 def _files(registry: Registry) -> dict[str, str]:
     return {f"/dirs/d/files/{id}": each["name"] for id, each in registry.done("GET", "/dirs/d/files").items()}
 
