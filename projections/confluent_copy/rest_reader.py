@@ -51,6 +51,7 @@ class RestReader:
         wanted = frozenset(subjects)
         listed: set[Subject] = set()
         scattered: set[Subject] = set()
+        _ = self._inherited_mode, self._answers_none  # before all threads ask for them at once
         with ThreadPoolExecutor(READERS) as pool:
             for subject, outcome in bounded_map(pool, READERS, self._read_listed, self._listed_versions(wanted)):
                 if subject in listed:  # the list has it in several places
