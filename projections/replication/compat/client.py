@@ -110,6 +110,17 @@ class LegacyClient:
         response = self._get(path, {"if-none-match": etag} if etag else {})
         return None if response is None else self._legacy_version(response, path)
 
+    def version_at(self, path: str) -> LegacyVersion | None:
+        """The Version at its path, or the one that a path from `lookup_path` finds."""
+        response = self._get(path)
+        if response is None:
+            return None
+        if "?" in path:
+            path = _version_path(
+                response.headers.get("content-location" if response.status_code == 303 else "location", "")
+            )
+        return self._legacy_version(response, path)
+
     def version_by_uri(self, uri: str) -> LegacyVersion | None:
         """The Version with a URI."""
         return self.version_at(self.lookup_path(uri))
@@ -118,24 +129,17 @@ class LegacyClient:
         """The path below the base that finds the Version with a URI."""
         return f"/{self.family.lookup}?uri={quote(uri, safe='')}"
 
-    def version_at(self, lookup: str) -> LegacyVersion | None:
-        """The Version that a path from `lookup_path` finds."""
-        response = self._get(lookup)
-        if response is None:
-            return None
-        location = response.headers.get("content-location" if response.status_code == 303 else "location", "")
-        return self._legacy_version(response, _version_path(location))
-
     def authority(self, group: str, id: str) -> str | None:
         """The authority of a definition."""
         response = self._get(self.path(group, id))
         return None if response is None else self._legacy_version(response, "").authority
 
-    def put_group(self, group: str, body: Mapping[str, Any]) -> None:
-        """Writes a Group."""
+    def put_group(self, group: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes a Group. Returns its members; none if the answer does not have them."""
         response = self._remote.request("PUT", self.path(group), json=body)
         # Schema Registry 0.2 creates a Group without a body in its answer.
         _check(response, response.status_code == 201 or _is_object(response))
+        return response.json() if _is_object(response) else {}
 
     def add_version(self, group: str, id: str, version: LegacyVersion) -> None:
         """Adds a Version to a definition."""

@@ -129,7 +129,7 @@ class LegacyLocalRegistry:
 
     def group_body(self, group: EntityRow) -> dict[str, Any]:
         """The request body that would create a Group."""
-        return _comparable_group(group_object(group, self.family))
+        return comparable_group(group_object(group, self.family))
 
     def legacy_version(self, compat_version: CompatVersion) -> client.LegacyVersion | None:
         """A Version in the form in which it is sent; None if its document is stored elsewhere."""
@@ -162,7 +162,7 @@ class LegacyLocalRegistry:
 
     def put_group(self, xid: str, body: Mapping[str, Any]) -> None:
         """Writes a Group from a body of the legacy API; does nothing if it is equal. Raises: Problem."""
-        self._execute(group_command(self.family, xid, self.base, _comparable_group(body)))
+        self._execute(group_command(self.family, xid, self.base, comparable_group(body)))
 
     def add_version(self, xid: str, version: client.LegacyVersion) -> None:
         """Adds a Version to a definition, under its URI (LEG-903, LEG-904). Raises: Problem."""
@@ -189,7 +189,7 @@ class LegacyLocalRegistry:
         return self._context.execute(self.link, command)
 
 
-def _comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:
+def comparable_group(body: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a Group, without its name and what each registry sets itself."""
     return {name: body[name] for name in ("format", "description", "groupProperties") if body.get(name) is not None}
 

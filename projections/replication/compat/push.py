@@ -26,7 +26,7 @@ class PushNeedsPublicUrl(Exception):
 
 
 class LegacyPush:
-    """Sends everything at the start, then each change in the log.
+    """Compares and sends everything at the start, then sends each change in the log.
 
     It uses nothing but the legacy API of the other registry.
     """
@@ -45,10 +45,14 @@ class LegacyPush:
         with closing(self._context.connect(self._link)) as remote:
             client = LegacyClient(remote, self._local_registry.family)
             sender = LegacySender(
-                client, self._local_registry, SentObjects(self._link.id, self._context.states), conflicts
+                client,
+                self._local_registry,
+                SentObjects(self._link.id, self._context.states),
+                conflicts,
+                stopping.is_set,
             )
             cursor = self._log_end()
-            sender.send_all(stopping.is_set)
+            sender.send_all()
             while not stopping.is_set():
                 conflicts.save(cursor)
                 self._context.wait(self._link.interval)

@@ -12,6 +12,8 @@ from annals.projections.replication.link_state import LinkStates
 _SELECT: Final = "SELECT key, digest, own, place FROM replication_sent WHERE link = ?"
 _SELECT_ONE: Final = f"{_SELECT} AND key = ?"
 _SELECT_BELOW: Final = f"{_SELECT} AND key >= ? AND key < ?"
+#: Between path and identity in the column `place`. No path contains it; earlier releases wrote the path alone.
+_SEPARATOR: Final = "#"
 
 
 class SentObject(NamedTuple):
@@ -21,12 +23,15 @@ class SentObject(NamedTuple):
     digest: of what was written.
     is_own: whether this link created it.
     remote_path: its remote path. For a Version whose write is not confirmed: the path of its lookup by URI, or empty.
+    identity: what another object at the same path does not have: the URI of a Version, the remote time of creation of a
+    Group. Empty if it is not known.
     """
 
     key: str
     digest: str
     is_own: bool
     remote_path: str
+    identity: str = ""
 
     @property
     def is_certain(self) -> bool:
@@ -56,7 +61,7 @@ class SentObjects:
     def save(self, copy: SentObject) -> None:
         """Stores a written object."""
         with self._states.writing() as db:
-            db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.is_own), copy.remote_path)])
+            db.upsert(tables.sent, [(self._link, copy.key, copy.digest, int(copy.is_own), _place(copy))])
 
     def delete(self, key: str) -> None:
         """Deletes the record of a written object."""
@@ -65,4 +70,9 @@ class SentObjects:
 
 
 def _sent_object(row: tuple[str, str, int, str]) -> SentObject:
-    return SentObject(row[0], row[1], bool(row[2]), row[3])
+    remote_path, _, identity = str(row[3]).partition(_SEPARATOR)
+    return SentObject(row[0], row[1], bool(row[2]), remote_path, identity)
+
+
+def _place(copy: SentObject) -> str:
+    return copy.remote_path + (f"{_SEPARATOR}{copy.identity}" if copy.identity else "")
