@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -63,6 +64,11 @@ class SparkSettings(BaseSettings):
     conf: Annotated[dict[str, str], NoDecode, BeforeValidator(_parse_object)] = Field(
         {}, description="additional settings of Spark, as a JSON object"
     )
+
+
+def local_folder(settings: SparkSettings) -> str:
+    """Where Spark keeps what it sorts, unless `spark-defaults.conf` says otherwise; a cluster has its own setting."""
+    return settings.conf.get("spark.local.dir") or os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
 
 
 def session(settings: SparkSettings | None = None, connectors: Iterable[str] | None = None) -> SparkSession:

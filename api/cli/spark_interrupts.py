@@ -41,7 +41,7 @@ def interruptible_jobs(spark: SparkSession) -> Iterator[None]:
         spark.sparkContext.cancelAllJobs()
         raise KeyboardInterrupt
 
-    with own_interrupts(), _silent_py4j():
+    with own_interrupts(), silent_py4j():
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, interrupt)
         try:
@@ -53,8 +53,8 @@ def interruptible_jobs(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _silent_py4j() -> Iterator[None]:
-    """Drops what Py4J logs with the root logger: an interrupted call, with a traceback."""
+def silent_py4j() -> Iterator[None]:
+    """Drops what Py4J logs with the root logger: an interrupted call, or the end of Java, with a traceback."""
     root = logging.getLogger()
     root.addFilter(_is_not_from_py4j)
     try:

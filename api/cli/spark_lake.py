@@ -165,7 +165,7 @@ def optimize_lake(place: LakePlace, keep_hours: float, report: ReportProgress) -
 
 @contextmanager
 def _open_lake(place: LakePlace, location: LogLocation | None = None) -> Iterator[Lake]:
-    with open_session(location, _CONNECTORS[place.format]) as spark:
+    with open_session(location, _CONNECTORS[place.format], place.uri) as spark:
         from annals.spark_projections.lake.append import Lake
         from annals.spark_projections.lake.formats.contract import NoTables
 

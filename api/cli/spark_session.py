@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.progress import ReportProgress
-from annals.api.cli.spark_interrupts import interruptible_jobs, own_interrupts
+from annals.api.cli.spark_interrupts import interruptible_jobs, own_interrupts, silent_py4j
 from annals.api.cli.spark_progress import reported_tasks
 from annals.projections.entities.rebuild import PrecomputedRows, RebuildReport
 
@@ -45,6 +45,10 @@ REMEDIES: Final = {
 _JAVA_HAS_ENDED: Final = (
     "Spark's Java process has ended, perhaps for lack of memory (ANNALS_SPARK_MEMORY); start the command again, which"
     " goes on from what is complete."
+)
+_JAVA_HAS_NOT_STARTED: Final = (
+    "Spark's Java process has ended while it started. Lines of Java above may say why; else check its memory"
+    " (ANNALS_SPARK_MEMORY), and whether its local folder {folder} (spark.local.dir) is full or cannot be written."
 )
 #: The folder for tables without a place, which Spark makes in the current folder even if there are none.
 _WAREHOUSE: Final = "spark-warehouse"
@@ -93,12 +97,15 @@ def parse_location(url: str, token: str | None) -> LogLocation:
 
 
 @contextmanager
-def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -> Iterator[SparkSession]:
+def open_session(
+    location: LogLocation | None, connectors: Iterable[str] = (), output: str | None = None
+) -> Iterator[SparkSession]:
     """A Spark session that can read a log at a location. A session that existed before stays open.
 
-    connectors: further ones that the session needs.
+    connectors: further ones that the session needs. output: the folder that is written, for messages.
     Raises: UsageError if something is missing, with what to do; InvalidInput for errors of Spark; StoreError for
-    segments that are missing or unreadable; Interrupted.
+    segments that are missing or unreadable, a folder that cannot be written, and a session that does not start;
+    Interrupted.
     """
     if location is not None:
         required_location(location)  # reports a missing option before the slow start of Spark
@@ -110,19 +117,12 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
 
         from annals.projections.segments.folder import MissingSegment, NoSegments
         from annals.projections.segments.manifest import UnreadableManifestEntry
-        from annals.spark_projections.jars import MissingJars
-        from annals.spark_projections.java import MissingJava
-        from annals.spark_projections.session import session
         from annals.spark_projections.sources.remote_log import RemoteLogError, UnreachableRegistry
-        from annals.spark_projections.spark_errors import error_line, is_source_away, is_source_error
+        from annals.spark_projections.spark_errors import error_line, is_file_error, is_source_away, is_source_error
     except ImportError as error:
         raise missing_spark(error) from None
     has_session = SparkSession.getActiveSession() is not None
-    try:
-        with own_interrupts():
-            spark = session(connectors=(*(_CONNECTORS[location.source] if location else ()), *connectors))
-    except (MissingJava, MissingJars) as error:
-        raise UsageError(f"{error}.") from None
+    spark = _start_session((*(_CONNECTORS[location.source] if location else ()), *connectors))
     # The verb reports each error once, so Spark's own log is off.
     spark.sparkContext.setLogLevel("OFF")
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
@@ -140,6 +140,8 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
             raise StoreError(f"{_described(location)} cannot be read: {error_line(error)}") from error
         if is_source_away(error):
             raise StoreError(f"{error_line(error)}.") from error
+        if is_file_error(error):
+            raise StoreError(f"{_file_problem(error_line(error), output)}.") from error
         raise InvalidInput(error_line(error)) from error
     finally:
         if not has_session:
@@ -147,6 +149,42 @@ def open_session(location: LogLocation | None, connectors: Iterable[str] = ()) -
                 spark.stop()
             with suppress(OSError):  # missing, or in use
                 Path(_WAREHOUSE).rmdir()
+
+
+def _start_session(connectors: tuple[str, ...]) -> SparkSession:
+    """The session of this process, a new one where there is none. Raises: UsageError, StoreError."""
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    from annals.spark_projections.jars import MissingJars
+    from annals.spark_projections.java import MissingJava
+    from annals.spark_projections.session import SparkSettings, local_folder, session
+    from annals.spark_projections.spark_errors import error_line
+
+    settings = SparkSettings()
+    try:
+        with own_interrupts(), silent_py4j():
+            # Java would print traces of hundreds of lines; a user who sets a level gets them.
+            quiet = {"spark.log.level": "OFF"} | settings.conf
+            return session(settings.model_copy(update={"conf": quiet}), connectors)
+    except (MissingJava, MissingJars) as error:
+        raise UsageError(f"{error}.") from None
+    except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError) as error:
+        raise StoreError(_JAVA_HAS_NOT_STARTED.format(folder=local_folder(settings))) from error
+    except (PySparkException, Py4JJavaError, OSError) as error:
+        if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise StoreError(_JAVA_HAS_NOT_STARTED.format(folder=local_folder(settings))) from error
+        raise StoreError(f"Spark does not start: {_file_problem(error_line(error))}.") from error
+
+
+def _file_problem(line: str, output: str | None = None) -> str:
+    """The reason of an error, with the folders that a full disk may have; Java does not name its files then."""
+    if not line.endswith("No space left on device"):
+        return line
+    from annals.spark_projections.session import SparkSettings, local_folder
+
+    places = [*([output] if output else ()), f"{local_folder(SparkSettings())}, the local folder of Spark"]
+    return f"{line}: the disk of {' or of '.join(places)} (spark.local.dir) is full"
 
 
 def _described(location: LogLocation) -> str:

@@ -16,7 +16,13 @@ from pyspark.sql import functions as f
 
 from annals.spark_projections.hadoop_paths import spark_uri, with_s3a_scheme
 from annals.spark_projections.lake.formats import FormatName, stored_table
-from annals.spark_projections.lake.formats.contract import LakeError, NoTables, ReportStep, StoredTable
+from annals.spark_projections.lake.formats.contract import (
+    LakeError,
+    NoTables,
+    ReportStep,
+    StoredTable,
+    check_position,
+)
 from annals.spark_projections.lake.formats.folders import check_folders
 from annals.spark_projections.lake.rows import IN_FILE_ORDER, REMOVED, ROWS, LogPart, document_hashes
 from annals.spark_projections.lake.shuffles import sized_shuffles
@@ -24,6 +30,7 @@ from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import ALL_TABLES, DOCUMENTS, LOG, TABLES
 from annals.spark_projections.lake.writer_lock import writer_lock
 from annals.spark_projections.log_schema import LogHead, fill_later_columns
+from annals.spark_projections.sources.kafka import RecordsMissing
 from annals.spark_projections.verify_log import LOG_START, UnverifiedLog, verify_log
 
 if TYPE_CHECKING:
@@ -57,10 +64,17 @@ class Lake:
         return writer_lock(self.spark, self._root)
 
     def add_observations(self, rows: Mapping[str, DataFrame], taken: datetime) -> None:
-        """Adds rows of `observations` by table. taken: their time, which is the position of these tables."""
+        """Adds rows of `observations` by table.
+
+        taken: their time, which is the position of these tables, in microseconds. Where it is not later than that of
+        the newest rows, as after a clock was set back, the position is the next number: Delta skips a transaction whose
+        position is not higher than the last one.
+        """
         with self.writer_lock():
             for name, found in rows.items():
-                self.table(name).commit(found, int(taken.timestamp() * 1_000_000), lambda step: None)
+                table = self.table(name)
+                position = max(int(taken.timestamp() * 1_000_000), table.position() + 1)
+                table.commit(found, position, lambda step: None)
 
     def log(self, after: int, end: int) -> DataFrame:
         """The events between two positions, as a log has them."""
@@ -75,14 +89,18 @@ class Lake:
         position = self.table(LOG).position()
         if not position:
             return LOG_START
-        last = self.log(position - 1, position).select(f.lower(f.hex("chain"))).collect()
-        if not last:
+        if (chain := self.chain_at(position)) is None:
             raise LakeError(f"the table log lacks its last event, at position {position}")
-        return LogHead(position, str(last[0][0]))
+        return LogHead(position, chain)
+
+    def chain_at(self, position: int) -> str | None:
+        """The chain hash in hex of the interaction with the event at a position; None where `log` lacks that event."""
+        found = self.log(position - 1, position).select(f.lower(f.hex("chain"))).collect()
+        return str(found[0][0]) if found else None
 
 
 class AnotherLog(UnverifiedLog):
-    """A source has another log than the lake."""
+    """A source has another log than the lake, or only the beginning of the same one."""
 
 
 class AppendReport(NamedTuple):
@@ -102,16 +120,20 @@ def append(
     """Brings the log, and the tables of some names, up to the end of a source.
 
     report_step: called after each step. is_stopped: called before each table; the next run makes those that are left.
-    Raises: UnverifiedLog for events that do not continue the log of the lake, and for a log that ends before it;
-    AnotherLog; LakeError.
+    Raises: UnverifiedLog for events that do not continue the log of the lake; AnotherLog; RecordsMissing; LakeError.
     """
     before = lake.head()
     # First, because a source that cannot be read leaves no folder behind.
-    stated_end = source.end() if source.end is not None else 0
-    if source.end is not None and stated_end < before.position:
-        _check_same_log(source, before)  # a registry refuses to return its log from behind its end
-    new = source.read(before.position)
+    stated_end = source.end().position if source.may_hide else 0
+    if source.may_hide and stated_end < before.position:
+        _check_same_log(lake, source, before)  # a registry refuses to return its log from behind its end
+    try:
+        new = source.read(before.position)
+    except RecordsMissing:
+        _check_same_log(lake, source, before)  # the interactions of another log end at other positions
+        raise
     with lake.writer_lock():
+        _check_log_position(lake, before.position)
         end = _append_log(lake, new, source, before, stated_end, report_step)
         for name in TABLES:
             if name in names and name != LOG and not is_stopped():
@@ -126,13 +148,13 @@ def _append_log(
         # The rows that are written must be those that were verified.
         new = new.persist()
     try:
-        end = _verify_new(new, source, head)
+        end = _verify_new(lake, new, source, head)
         if end.position < stated_end:
             raise UnverifiedLog(
                 f"the log ends at position {stated_end}, and only events up to {end.position} are shown"
             )
         if end == head:
-            _check_same_log(source, head)
+            _check_same_log(lake, source, head)
         report_step(f"{LOG}: verified")
         if end.position > head.position:
             rows = ROWS[LOG](LogPart(new, new, new))
@@ -143,29 +165,52 @@ def _append_log(
     return end.position
 
 
-def _verify_new(new: DataFrame, source: LogSource, head: LogHead) -> LogHead:
+def _verify_new(lake: Lake, new: DataFrame, source: LogSource, head: LogHead) -> LogHead:
     """The end of new events that continue the log of the lake. Raises: UnverifiedLog."""
     try:
         return verify_log(new, start=head)
     except UnverifiedLog:
         # The events of another log do not continue this one either, though nobody has changed them.
-        _check_same_log(source, head)
+        _check_same_log(lake, source, head)
         raise
 
 
-def _check_same_log(source: LogSource, head: LogHead) -> None:
-    """Checks that a source has the log of the lake, up to the end of that. Raises: UnverifiedLog, AnotherLog."""
-    chain = source.chain_at(head.position) if head.position else None
-    if chain is None and head.position and not source.may_forget:
-        raise UnverifiedLog(f"no interaction ends at position {head.position}, up to which the lake has its log")
-    if chain is not None and chain != head.chain:
-        raise AnotherLog(f"it is another log than that of the lake: the chain hash differs at position {head.position}")
+def _check_same_log(lake: Lake, source: LogSource, head: LogHead) -> None:
+    """Checks that a source has the log of the lake, up to the end of that. Raises: AnotherLog.
+
+    A topic may end before the lake, if it has the same log up to there: the rest may still be published.
+    """
+    if not head.position:
+        return
+    if (chain := source.chain_at(head.position)) is not None:
+        _check_chain(head.position, chain, head.chain)
+        return
+    end = source.end()
+    if 0 < end.position < head.position:
+        _check_chain(end.position, end.chain, lake.chain_at(end.position))
+    if end.position < head.position and not source.may_forget:
+        raise AnotherLog(
+            f"the source ends at position {end.position}, but the lake is at {head.position}: it was restored from an"
+            " older backup, or is not up to date"
+        )
+
+
+def _check_chain(position: int, chain: str, expected: str | None) -> None:
+    """Compares the chain hash of a source with that of the lake. Raises: AnotherLog."""
+    if chain != expected:
+        raise AnotherLog(f"it is another log than that of the lake: the chain hash differs at position {position}")
+
+
+def _check_log_position(lake: Lake, position: int) -> None:
+    """Raises: LakeBusy where another process has brought the table `log` from a position to another one."""
+    check_position(ALL_TABLES[LOG], lake.table(LOG).position(), position)
 
 
 def _append_table(lake: Lake, name: str, source: LogSource, end: int, report_step: ReportStep) -> None:
     table = lake.table(name)
     position = table.position()
     if position > end:
+        _check_log_position(lake, end)  # without a lock, on some filesystems, another process may append meanwhile
         raise LakeError(f"{name} is at position {position}, but log only at {end}; remove the folder of {name}")
     if position == end:
         return

@@ -12,8 +12,10 @@ from pyspark.sql import functions as f
 from annals.projections.segments.folder import open_folder
 from annals.spark_projections.arrow_batches import Batches, record_batch, spark_columns
 from annals.spark_projections.hadoop_paths import spark_uri
+from annals.spark_projections.log_schema import LogHead
 from annals.spark_projections.sources import annals, kafka, postgres, segments
 from annals.spark_projections.sources.remote_log import RemoteLog
+from annals.spark_projections.verify_log import LOG_START
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,18 +30,20 @@ class LogSource(NamedTuple):
 
     read: the events of whole interactions after a position, up to the end at the time of the call. documents: the
     documents of some hashes (a DataFrame with `sha256`), to which events after a position refer, as `sha256` and
-    `content`, as far as the source has them. chain_at: the chain hash in hex at the end of an interaction; None where
-    the source has no interaction that ends there. is_stable: whether reading the same events again is cheap and gives
-    the same. may_forget: whether the source may lack events that it had. end: the position of the last event, which the
-    source knows also where it does not show that event; None where it shows all.
+    `content`, as far as the source has them. chain_at: a chain hash in hex that is that of the lake only if the source
+    has the log of the lake up to a position; None where the source has no event there. end: the end of the log, of
+    which the source may show less. is_stable: whether reading the same events again is cheap and gives the same.
+    may_forget: whether the source may lack events that it had. may_hide: whether it does not show all events to each
+    caller.
     """
 
     read: Callable[[int], DataFrame]
     documents: Callable[[DataFrame, int], DataFrame]
     chain_at: Callable[[int], str | None]
+    end: Callable[[], LogHead]
     is_stable: bool = False
     may_forget: bool = False
-    end: Callable[[], int] | None = None
+    may_hide: bool = False
 
 
 def from_registry(spark: SparkSession, url: str, token: str | None = None) -> LogSource:
@@ -53,12 +57,10 @@ def from_registry(spark: SparkSession, url: str, token: str | None = None) -> Lo
 
     def chain_at(position: int) -> str | None:
         remote = RemoteLog(url, token)
-        if remote.head().position < position:
-            return None
-        head = remote.head(str(position))
-        return head.chain if head.position == position else None
+        # The end of an earlier interaction where none ends at the position, with another hash than the lake there.
+        return None if remote.head().position < position else remote.head(str(position)).chain
 
-    return LogSource(read, documents, chain_at, end=lambda: RemoteLog(url, token).head().position)
+    return LogSource(read, documents, chain_at, RemoteLog(url, token).head, may_hide=True)
 
 
 def from_segments(spark: SparkSession, folder: str) -> LogSource:
@@ -75,7 +77,12 @@ def from_segments(spark: SparkSession, folder: str) -> LogSource:
     def read(after: int) -> DataFrame:
         return segments.read(spark, folder, after)
 
-    return LogSource(read, documents, partial(_chain_in_rows, read), is_stable=True)
+    def end() -> LogHead:
+        files = open_folder(folder)
+        (entry,) = files.entries(files.unbroken_ranges()[-1:])
+        return LogHead(entry.last, entry.chain)
+
+    return LogSource(read, documents, partial(_chain_in_rows, read), end, is_stable=True)
 
 
 def from_postgres(spark: SparkSession, database: str) -> LogSource:
@@ -90,7 +97,9 @@ def from_postgres(spark: SparkSession, database: str) -> LogSource:
     def read(after: int) -> DataFrame:
         return postgres.read(spark, database, after=after)
 
-    return LogSource(read, documents, partial(postgres.chain_at, spark, database))
+    return LogSource(
+        read, documents, partial(postgres.chain_at, spark, database), partial(postgres.end, spark, database)
+    )
 
 
 def from_kafka(
@@ -120,14 +129,26 @@ def from_kafka(
         found = kafka.documents(spark, servers, topic, options_after(after))
         return found.join(hashes, "sha256", "left_semi")
 
-    return LogSource(read, documents, partial(_chain_in_rows, read), may_forget=True)
+    def rows_after(after: int) -> DataFrame:
+        # Also of interactions that are not whole: a chain hash is in each of their records.
+        return kafka.read_rows(spark, servers, topic, options_after(after)).where(f.col("position") > after)
+
+    def end() -> LogHead:
+        return _end_of_rows(kafka.read_rows(spark, servers, topic, options))
+
+    return LogSource(read, documents, partial(_chain_in_rows, rows_after), end, may_forget=True)
 
 
 def _chain_in_rows(read: Callable[[int], DataFrame], position: int) -> str | None:
     """`LogSource.chain_at` for a source whose rows alone have it."""
-    last = read(position - 1).where((f.col("position") == position) & (f.col("last") == position))
-    rows = last.select(f.lower(f.hex("chain"))).head(1)
+    rows = read(position - 1).where(f.col("position") == position).select(f.lower(f.hex("chain"))).head(1)
     return str(rows[0][0]) if rows else None
+
+
+def _end_of_rows(log: DataFrame) -> LogHead:
+    """`LogSource.end` for a source whose rows alone have it."""
+    position, chain = log.agg(f.max("position"), f.lower(f.hex(f.max_by("chain", "position")))).collect()[0]
+    return LogHead(position, chain) if position else LOG_START
 
 
 def _fetch_documents(url: str, token: str | None, batches: Batches) -> Batches:

@@ -14,7 +14,8 @@ from sqlalchemy import make_url
 from annals.projections.log.documents import document_content
 from annals.projections.log.table_rows import state_text
 from annals.spark_projections.arrow_batches import Batches
-from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
+from annals.spark_projections.verify_log import LOG_START
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -78,9 +79,16 @@ def read(
 
 
 def chain_at(spark: SparkSession, database: str, position: int) -> str | None:
-    """The chain hash in hex of the interaction that ends at a position; None if none does."""
-    rows = query(spark, database, f"SELECT chain FROM interaction WHERE last = {int(position)}").head(1)
+    """The chain hash in hex of the interaction with the event at a position; None where the log ends before."""
+    where = f"WHERE last >= {int(position)} ORDER BY last LIMIT 1"
+    rows = query(spark, database, f"SELECT chain FROM interaction {where}").head(1)
     return bytes(rows[0][0]).hex() if rows else None
+
+
+def end(spark: SparkSession, database: str) -> LogHead:
+    """The end of the log."""
+    rows = query(spark, database, "SELECT last, chain FROM interaction ORDER BY last DESC LIMIT 1").head(1)
+    return LogHead(rows[0][0], bytes(rows[0][1]).hex()) if rows else LOG_START
 
 
 def documents(spark: SparkSession, database: str, hashes: Sequence[str] | None = None) -> DataFrame:

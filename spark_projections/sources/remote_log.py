@@ -51,10 +51,21 @@ class RemoteLog:
         while True:
             try:
                 with self._open_response("/head", {} if asof is None else {"asof": asof}) as response:
-                    head = json.loads(response.read())
-                return LogHead(head["position"], head["chain"])
+                    content = response.read()
+                return self._parse_head(content)
             except httpx.TransportError as error:
                 failures = _wait_before_retry(failures + 1, error)
+
+    def _parse_head(self, content: bytes) -> LogHead:
+        try:
+            head = json.loads(content)
+        except ValueError:
+            problem = "is not JSON"
+        else:
+            if isinstance(head, dict) and {"position", "chain"} <= head.keys():
+                return LogHead(head["position"], head["chain"])
+            problem = "has no position and chain"
+        raise RemoteLogError(f"{_without_password(self._root)} is no registry: /-/log/head {problem}")
 
     def rows(self, after: int, end: int) -> Iterator[LogTableRow]:
         """The events after `after` up to and including `end` that the caller may read, in order.

@@ -25,7 +25,7 @@ from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.rows import ROWS, LogPart
 from annals.spark_projections.lake.source import LogSource
 from annals.spark_projections.lake.tables import DOCUMENTS, TABLES
-from annals.spark_projections.log_schema import LOG_SCHEMA
+from annals.spark_projections.log_schema import LOG_SCHEMA, LogHead
 from tests.spark_projections.served_registry import log_rows
 from tests.support.registries.requests import OpenRegistry, Request, RequestClock
 
@@ -85,11 +85,16 @@ class ExampleLog:
             lambda after: self.log(after, end),
             lambda hashes, after: self.documents.join(hashes, "sha256", "left_semi"),
             lambda position: self._chain_at(position) if position <= (end or position) else None,
+            lambda: self._head(end),
             is_stable=True,
         )
 
     def _chain_at(self, position: int) -> str | None:
-        return next((row.chain.hex() for row in self.rows if row.position == row.last == position), None)
+        return next((row.chain.hex() for row in self.rows if row.position == position), None)
+
+    def _head(self, end: int | None) -> LogHead:
+        last = self.rows[(end or 0) - 1]
+        return LogHead(last.position, last.chain.hex())
 
     def table(self, name: str, end: int | None = None) -> list[tuple[Any, ...]]:
         """The rows of a table at a position, computed from the log in one step, once for all tests."""
@@ -157,6 +162,18 @@ def with_sizes(documents: DataFrame) -> DataFrame:
 def plain(rows: DataFrame) -> list[tuple[Any, ...]]:
     """Rows that can be compared, in any order."""
     return sorted((tuple(row) for row in rows.collect()), key=str)
+
+
+def check_source(source: LogSource, rows: list[LogTableRow]) -> None:
+    """Checks that a source tells its log from another one, and from a longer one, at any position of a lake."""
+    end = LogHead(rows[-1].position, rows[-1].chain.hex())
+    inside = next(row for row in rows if row.first < row.position < row.last)
+    assert source.end() == end
+    assert source.chain_at(end.position) == end.chain
+    assert source.chain_at(end.position + 1) is None
+    # another log may have an interaction there that ends later
+    other = source.chain_at(inside.position)
+    assert other is not None and other not in {row.chain.hex() for row in rows if row.last == inside.position}
 
 
 def check_lake(lake: Lake, example_log: ExampleLog, end: int | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from pyspark.sql import functions as f
 
 from annals.spark_projections.arrow_batches import Batches
 from annals.spark_projections.lake import Lake, LakeBusy, append
-from annals.spark_projections.lake.append import compute_rows
+from annals.spark_projections.lake.append import AnotherLog, compute_rows
 from annals.spark_projections.lake.formats import FormatName
 from annals.spark_projections.lake.formats.contract import LakeError, NoTables
 from annals.spark_projections.lake.formats.parquet import ParquetLakeTable
+from annals.spark_projections.lake.observations import observed_rows
 from annals.spark_projections.lake.optimize import optimize
 from annals.spark_projections.lake.tables import TABLES
+from annals.spark_projections.sources.kafka import RecordsMissing
 from annals.spark_projections.verify_log import UnverifiedLog
-from tests.spark_projections.lake.conftest import FullLake, NewLake
+from tests.spark_projections.lake.conftest import OBSERVED, FullLake, NewLake
+from tests.spark_projections.lake.example import LINKS, SUBSCRIPTIONS
 from tests.spark_projections.lake.lakes import ExampleLog, check_lake, each_format, log_of_another_registry, plain
 from tests.support.polling import until
 
@@ -138,6 +142,30 @@ def test_a_lake_has_one_writer(full_lake: FullLake, example_log: ExampleLog) -> 
     append(lake, example_log.source())
 
 
+@pytest.mark.parametrize("moment", ["before the lock", "without a lock"])
+def test_a_writer_that_comes_second(
+    new_lake: NewLake, example_log: ExampleLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    # the tables of the other writer are right, so nothing has to be removed; with --follow, it tries again
+    lake, names, (half, end) = new_lake("parquet", tmp_path), ("log", "interactions"), example_log.halves()
+    append(lake, example_log.source(half), names)
+    other, source = new_lake("parquet", tmp_path), example_log.source(half)
+
+    def read(after: int) -> DataFrame:
+        if moment == "before the lock":
+            append(other, example_log.source(), names)
+        return source.read(after)
+
+    def report_step(step: str) -> None:
+        if moment == "without a lock" and step == "log: verified":
+            monkeypatch.setattr(other, "writer_lock", nullcontext)  # as on filesystems of other machines
+            append(other, example_log.source(), names)
+
+    with pytest.raises(LakeBusy, match=f"^another process has changed log from position {half} to {end}; start again"):
+        append(lake, source._replace(read=read), names, report_step)
+    assert lake.table("interactions").position() == end
+
+
 def test_a_log_that_is_changed_after_the_lake_is_refused(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path
 ) -> None:
@@ -160,8 +188,27 @@ def test_a_log_that_is_not_that_of_the_lake(new_lake: NewLake, example_log: Exam
         append(lake, other.source())
     another = "it is another log than that of the lake: the chain hash differs at position"
     assert str(refused.value) == f"{another} {last.position}"
-    with pytest.raises(UnverifiedLog, match=f"no interaction ends at position {last.position}"):
-        append(lake, example_log.source(example_log.halves()[0]))
+    assert lake.existing_tables() == ["log"]
+
+
+def test_a_log_that_ends_before_the_lake(new_lake: NewLake, example_log: ExampleLog, tmp_path: Path) -> None:
+    # the same log, of an older backup or of segments that were not written yet; or that of another registry
+    lake, (half, end) = new_lake("parquet", tmp_path), example_log.halves()
+    append(lake, example_log.source(), ["log"])
+    older = example_log.source(half)
+    other = ExampleLog(lake.spark, log_of_another_registry(example_log.rows, "http://other/"), []).source(half)
+    ends = f"the source ends at position {half}, but the lake is at {end}"
+    another = f"it is another log than that of the lake: the chain hash differs at position {half}"
+    for source, says in (
+        (older, f"{ends}: it was restored from an older backup, or is not up to date"),
+        (other, another),
+        (other._replace(may_forget=True), another),
+    ):
+        with pytest.raises(AnotherLog) as refused:
+            append(lake, source)
+        assert str(refused.value) == says
+    # to a topic, the rest may still be published
+    assert append(lake, older._replace(may_forget=True), ["log"]) == (end, 0)
     assert lake.existing_tables() == ["log"]
 
 
@@ -174,9 +221,15 @@ def test_a_longer_log_that_is_not_that_of_the_lake(new_lake: NewLake, example_lo
         append(lake, other)
     another = "it is another log than that of the lake: the chain hash differs at position"
     assert str(refused.value) == f"{another} {half}"
-    # where its interactions end at other positions
-    with pytest.raises(UnverifiedLog, match=f"^no interaction ends at position {half}, up to which the lake has"):
-        append(lake, other._replace(chain_at=lambda position: None))
+
+    # where its topic lacks only the beginning of the interaction that has the position of the lake
+    def read(after: int) -> DataFrame:
+        raise RecordsMissing(f"records after position {after} are missing")
+
+    with pytest.raises(AnotherLog, match=f"^{another} {half}$"):
+        append(lake, other._replace(read=read, may_forget=True))
+    with pytest.raises(RecordsMissing, match=f"^records after position {half} are missing$"):
+        append(lake, example_log.source(half)._replace(read=read, may_forget=True))
     # a source that may lack what it had does not tell
     with pytest.raises(UnverifiedLog, match=f"^position {half + 1}: the chain hash differs: "):
         append(lake, other._replace(chain_at=lambda position: None, may_forget=True))
@@ -188,11 +241,25 @@ def test_a_caller_who_does_not_see_the_end_of_the_log(
     new_lake: NewLake, example_log: ExampleLog, tmp_path: Path
 ) -> None:
     middle, end = example_log.halves()
-    lake, source = new_lake("parquet", tmp_path), example_log.source(middle)._replace(end=lambda: end)
+    lake, source = new_lake("parquet", tmp_path), example_log.source(middle)
+    source = source._replace(may_hide=True, end=example_log.source(end).end)
     with pytest.raises(UnverifiedLog, match=f"ends at position {end}, .* up to {middle}"):
         append(lake, source)
     with pytest.raises(NoTables):
         lake.existing_tables()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", each_format("delta", "parquet"))
+def test_observations_are_added_whatever_the_clock_says(new_lake: NewLake, tmp_path: Path, format: str) -> None:
+    # docs/guides/lake: each time that the registry was asked; a clock may be set back, or stand still
+    lake, (first, second) = new_lake(format, tmp_path), OBSERVED
+    times = (second, first, first)
+    for taken in times:
+        lake.add_observations(observed_rows(lake.spark, 56, SUBSCRIPTIONS[:1], LINKS[:1], taken), taken)
+    for name in ("deliveries", "replication"):
+        found = lake.table(name).read().selectExpr("cast(taken AS double)").collect()
+        assert sorted(row[0] for row in found) == sorted(taken.timestamp() for taken in times), name
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +21,7 @@ from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlalchemy import make_url
 
 from annals.api.cli import spark_lake
 from annals.api.cli.outcome import ExitCode, InvalidInput
@@ -38,6 +41,7 @@ from tests.spark_projections.conftest import require_connector
 from tests.spark_projections.lake.conftest import NewLake
 from tests.spark_projections.lake.lakes import FORMATS, ExampleLog, each_format, plain
 from tests.spark_projections.served_registry import ServedLog, served_log, write_changes
+from tests.spark_projections.test_session_setup import program
 from tests.support.console import Annals, annals, folder, logs
 from tests.support.faulty_proxy import Answer, faulty_proxy
 from tests.support.polling import until
@@ -53,6 +57,11 @@ _CONF: Final = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"
 _KILLS: Final = 20
 _KILLS_OF_OPTIMIZE: Final = 8
 _TOKEN: Final = "swordfish"
+#: A Java that says which one it is, and is killed when it starts something.
+_KILLED_JAVA: Final = """#!/bin/sh
+case "$*" in *-version*) ;; *) kill -9 $$;; esac
+printf '    java.home = {home}\\n    java.specification.version = 17\\n' >&2
+"""
 
 
 @pytest.fixture
@@ -154,6 +163,78 @@ def test_what_is_missing_or_wrong_is_named(
     assert not Path("lake").exists()
 
 
+def test_a_database_that_cannot_be_read_says_why(
+    spark: SparkSession, connectors: list[str], annals: Annals, postgres_url: str
+) -> None:
+    # Java's message; that of Py4J before it names only a call
+    require_connector(connectors, "postgres")
+    url = make_url(postgres_url)
+    place = f"at {url.host}:{url.port} cannot be read"
+    for changed, says in (
+        (url.set(database="none"), f'the database none {place}: FATAL: database "none" does not exist'),
+        (url.set(username="nobody"), f'the database {url.database} {place}: FATAL: role "nobody" does not exist'),
+        (url, f"the database {url.database} {place}: it has no tables of a registry (ERROR: relation "),
+    ):
+        source = changed.render_as_string(hide_password=False)
+        done = annals("lake", "append", "--from", source, "--to", "lake", "--format", "parquet")
+        assert (done.code, done.out) == (ExitCode.STORE, ""), done.err
+        assert f"annals: {says}" in done.err, done.err
+    assert not Path("lake").exists()
+
+
+def test_a_folder_that_cannot_be_written(
+    spark: SparkSession, annals: Annals, registry: ServedLog, tmp_path: Path
+) -> None:
+    # docs/reference: exit code 3 for a store that cannot be used; the disk that is full is named
+    source = str(tmp_path / "segments")
+    append_segments(registry.database, open_folder(source))
+
+    def refusal(place: str | Path) -> str:
+        done = annals("lake", "append", "--from", source, "--to", place, "--format", "parquet", "--table", "log")
+        assert (done.code, done.out) == (ExitCode.STORE, ""), done.err
+        return done.err.splitlines()[-1]
+
+    assert re.fullmatch(r"annals: \[Errno \d+\] [\w -]+: '/sys/lake'\.", refusal("/sys/lake"))
+    with _small_disk(tmp_path / "small") as small:
+        (there := small / "there").mkdir()
+        subprocess.run(["mount", "-o", "remount,ro", small], check=True)
+        assert refusal(there).startswith(f"annals: Mkdirs failed to create file:{there}/log/_")
+        subprocess.run(["mount", "-o", "remount,rw", small], check=True)
+        assert refusal(small / "lake") == (
+            f"annals: No space left on device: the disk of {small / 'lake'} or of {tempfile.gettempdir()}, the local"
+            " folder of Spark (spark.local.dir) is full."
+        )
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    """A filesystem with too little room for a lake."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"only root mounts filesystems: {mounted.stderr!r}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_session_that_does_not_start(spark: SparkSession, tmp_path: Path) -> None:
+    # docs/reference: an error is one line on stderr, and the exit code names its kind
+    killed = program(tmp_path / "killed", _KILLED_JAVA.format(home=tmp_path / "killed"))
+    (file := tmp_path / "file").touch()
+    unusable = str(file / "local")
+    for local, settings in (
+        (tempfile.gettempdir(), {"ANNALS_SPARK_JAVA": str(killed)}),
+        (unusable, {"ANNALS_SPARK_CONF": json.dumps({**_CONF, "spark.local.dir": unusable})}),
+    ):
+        process = start(tmp_path, "parquet", "--from", "http://127.0.0.1:9", **settings)
+        out, err = process.communicate(timeout=300)
+        assert (process.returncode, out) == (ExitCode.STORE, ""), err
+        assert "annals: Spark's Java process has ended while it started. " in err and local in err, err
+        assert "Traceback" not in err and len(err.splitlines()) < 10, err
+
+
 def test_verify_says_what_is_not_proven(spark: SparkSession, annals: Annals, example_log: ExampleLog) -> None:
     # docs/guides/lake: a lake may have some of the tables; nothing is proven without `log`
     lake, where = Lake(spark, "parquet", str(Path("lake").absolute())), ("--to", "lake", "--format", "parquet")
@@ -199,6 +280,7 @@ def test_a_lake_that_is_ahead_of_a_restored_registry(
     backup, where = tmp_path / "backup.db", ("--to", "lake", "--format", "parquet", "--table", "log")
     with sqlite3.connect(growing.database.removeprefix("sqlite:///")) as store, sqlite3.connect(backup) as copy:
         store.backup(copy)
+    backed_up = growing.rows()[-1].position
     write_changes(growing, "later")
     end = growing.rows()[-1].position
     assert annals("lake", "append", "--from", growing.url, *where).code == 0
@@ -206,7 +288,11 @@ def test_a_lake_that_is_ahead_of_a_restored_registry(
     with serving(f"sqlite:///{backup}", home) as restored:
         done = annals("lake", "append", "--from", restored.url, *where)
     assert (done.code, done.out) == (ExitCode.STORE, "")
-    assert f"no interaction ends at position {end}, up to which the lake has its log. Nothing was added" in done.err
+    assert done.err.endswith(
+        f"annals: the source ends at position {backed_up}, but the lake is at {end}: it was restored from an older"
+        " backup, or is not up to date. Nothing was added; choose the source that the lake has its log from, or another"
+        " folder.\n"
+    ), done.err
 
 
 def test_a_lake_of_another_registry(
@@ -323,8 +409,8 @@ def _source(spark: SparkSession, kind: str, database: str, folder: Path) -> LogS
     return from_segments(spark, str(folder / "segments"))
 
 
-def start(home: Path, format: str, *options: str, verb: str = "append") -> subprocess.Popen[str]:
-    """A verb of `annals lake` in a process of its own."""
+def start(home: Path, format: str, *options: str, verb: str = "append", **settings: str) -> subprocess.Popen[str]:
+    """A verb of `annals lake` in a process of its own. settings: further ones in its environment."""
     command = [
         sys.executable,
         "-m",
@@ -337,9 +423,12 @@ def start(home: Path, format: str, *options: str, verb: str = "append") -> subpr
         format,
         *options,
     ]
-    env = environment(
-        ANNALS_SPARK_MASTER="local[2]", ANNALS_SPARK_MEMORY="700m", ANNALS_SPARK_CONF=json.dumps(_CONF)
-    ) | {"SPARK_SUBMIT_OPTS": java_options()}
+    defaults = {
+        "ANNALS_SPARK_MASTER": "local[2]",
+        "ANNALS_SPARK_MEMORY": "700m",
+        "ANNALS_SPARK_CONF": json.dumps(_CONF),
+    }
+    env = environment(**(defaults | settings)) | {"SPARK_SUBMIT_OPTS": java_options()}
     pipe = subprocess.PIPE
     return subprocess.Popen(
         command,

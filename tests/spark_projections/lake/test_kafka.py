@@ -15,9 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from annals.spark_projections.lake import Lake, append
+from annals.spark_projections.lake.append import AnotherLog
 from annals.spark_projections.lake.source import LogSource, from_kafka
 from annals.spark_projections.lake.verify import verify
 from annals.spark_projections.sources.kafka import RecordsMissing
+from tests.spark_projections.lake.lakes import ExampleLog, check_source, log_of_another_registry
 from tests.spark_projections.served_registry import ServedLog
 from tests.spark_projections.sources.test_kafka import Published, published
 
@@ -59,6 +61,27 @@ def test_partitions_that_are_ahead_wait(
     _send(published, "lake.log", left)
     assert append(lake, source, names).position == rows[-1].position
     assert not any(table.finding for table in verify(lake).tables)
+
+
+def test_a_topic_of_another_registry(
+    spark: SparkSession, registry: ServedLog, published: Published, tmp_path: Path
+) -> None:
+    # a topic may lack what it had, so only the records that it has tell
+    broker, rows = published.broker, registry.rows()
+    half = next(row.last for row in rows if row.position > len(rows) // 2)
+    broker.make("half.log", 3)
+    _send(published, "half.log", [record for record in published.records if _position(record) <= half])
+    source = from_kafka(spark, broker.own(), "half.log")
+    check_source(source, [row for row in rows if row.position <= half])
+    other = ExampleLog(spark, log_of_another_registry(rows, "http://other/"), []).source()
+    lake = Lake(spark, "parquet", str(tmp_path / "lake"))
+    append(lake, other, ["log"])
+    with pytest.raises(AnotherLog, match=f"the chain hash differs at position {half}$"):
+        append(lake, source)
+    # a lake that is ahead of a topic waits for it
+    ahead = Lake(spark, "parquet", str(tmp_path / "ahead"))
+    append(ahead, ExampleLog(spark, rows, []).source(), ["log"])
+    assert append(ahead, source, ["log"]) == (rows[-1].position, 0)
 
 
 def test_records_that_are_gone_are_named(

@@ -11,6 +11,7 @@ from annals.spark_projections.sources import remote_log
 from annals.spark_projections.sources.remote_log import RemoteLog, RemoteLogError, UnreachableRegistry
 from tests.spark_projections.served_registry import ServedLog, log_rows
 from tests.spark_projections.sources.breaking_proxy import breaking_proxy
+from tests.support.faulty_proxy import Answer, faulty_proxy
 from tests.support.registries.subscribed import registry as subscribed
 
 TOKENS = {"ada": {"name": "ada", "role": "admin"}, "rita": {"name": "rita", "role": "reader"}, "nemo": {"name": "nemo"}}
@@ -82,6 +83,23 @@ def test_a_shorter_log_is_reported(registry: ServedLog) -> None:
     end = registry.rows()[-1].position
     with pytest.raises(RemoteLogError, match=f"ends at position {end}"):
         list(RemoteLog(registry.url).rows(end - 3, end + 1))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"<!DOCTYPE html><title>Welcome</title>", "is not JSON"),
+        (b"\xff", "is not JSON"),
+        (b"[]", "has no position and chain"),
+        (b'{"position":1}', "has no position and chain"),
+    ],
+)
+def test_answers_of_other_servers_are_reported(content: bytes, problem: str) -> None:
+    # the message has the URL, because a page of a proxy or of a sign-in comes with the status 200
+    with faulty_proxy("", lambda method, path: Answer(200, {}, content)) as proxy:
+        with pytest.raises(RemoteLogError) as found:
+            RemoteLog(proxy.url.replace("//", "//ada:s3cret@")).head()
+        assert str(found.value) == f"{proxy.url} is no registry: /-/log/head {problem}"
 
 
 @pytest.mark.parametrize("path", ["/schemagroups", "/nothing"])
