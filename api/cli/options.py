@@ -55,6 +55,21 @@ def require_ids(ids: list[str]) -> list[str]:
     return ids
 
 
+def require_moment(moment: str | None) -> str | None:
+    """The moment of an option, None if it is omitted. Whether this registry has it is not checked.
+
+    Raises: BadParameter if it is neither a position, nor a time, nor has the form of a correlation id.
+    """
+    if moment is not None:
+        from annals.projections.log.reader import check_moment  # late, because help does not need it
+
+        try:
+            check_moment(moment)
+        except (ValueError, OverflowError) as error:
+            raise typer.BadParameter(f"{error}.") from None
+    return moment
+
+
 def load_settings(**flags: Any) -> Settings:
     """The settings. Given flags have precedence over the environment and `.env`.
 

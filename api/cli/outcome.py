@@ -29,8 +29,10 @@ EXIT_CODE_MEANINGS: Final = {
     ExitCode.DONE: "The verb has done its work.",
     ExitCode.REFUSED: "The input was refused, a comparison found a difference, or a question was answered with no. A "
     "defect of Annals also ends with this code; it is the only error that prints a traceback.",
-    ExitCode.USAGE: "The command line or a setting is wrong, or the output cannot be written.",
-    ExitCode.STORE: "The store, or another server that the verb needs, cannot be reached; or the store is damaged.",
+    ExitCode.USAGE: "The command line or a setting is wrong, whatever the registry has; or the output cannot be "
+    "written.",
+    ExitCode.STORE: "The store, or another server that the verb needs, cannot be reached or answers with an error; or "
+    "the store is damaged.",
     ExitCode.INTERRUPTED: "Ctrl-C ended the verb early, or SIGTERM an export to another schema registry. `serve` and "
     "other verbs that run until Ctrl-C end with 0.",
 }
@@ -55,6 +57,11 @@ class StoreError(Exception):
 def findings_text(count: int) -> str:
     """`1 finding` or `2 findings`."""
     return f"{count} finding{'' if count == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """A text with a full stop at its end, which texts of another server may have."""
+    return f"{text.rstrip('.')}."
 
 
 def problem_line(problem: Problem) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import httpx
 
-from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
+from annals.api.cli.outcome import StoreError, UsageError
 from annals.api.cli.server_tokens import bearer_headers
 from annals.projections.audit.hash_comparison import HashQuery, HashSource, is_hash_response
 from annals.projections.outgoing.certificates import tls_context
 
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS: Final = 60
+_TOKEN_HINT: Final = " Give a token with --token or ANNALS_TOKEN, or sign in with annals auth login."
 
 
 class RemoteRegistry:
@@ -39,7 +41,7 @@ class RemoteRegistry:
         """A source of the hashes at and below an xid, at a moment or now. After the first response, all requests use
         its position.
 
-        The returned function raises InvalidInput for an invalid response, StoreError without a response.
+        The returned function raises StoreError without a response of a registry that can be compared.
         """
         fixed_asof = [asof] if asof else []
 
@@ -65,4 +67,5 @@ class RemoteRegistry:
             reason = f"{members['title']} {members.get('detail', '')}".strip()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             reason = "this is not the answer of a registry with hashes; check the URL"
-        raise InvalidInput(f"GET {url} answers {response.status_code}: {reason}")
+        hint = _TOKEN_HINT if response.status_code == HTTPStatus.UNAUTHORIZED else ""
+        raise StoreError(f"GET {url} answers {response.status_code}: {reason}{hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from annals.api.cli.outcome import InvalidInput, UsageError
+from annals.api.cli.outcome import InvalidInput, StoreError, UsageError
 from annals.api.cli.sign_ins import SignIn, changing_sign_ins, origin_of, read_sign_ins
 
 #: Seconds before its end from which a token is refreshed.
@@ -24,8 +24,8 @@ def bearer_headers(token: str | None) -> dict[str, str]:
 def token_for(url: str) -> str | None:
     """The ID token for the server of a URL, refreshed if it has expired; None without a sign-in at this origin.
 
-    Raises: UsageError if others can read the file, or it is damaged; InvalidInput if the provider has ended the
-    sign-in; StoreError if the provider does not answer.
+    Raises: UsageError if others can read the file, or it is damaged; StoreError if the provider has ended the sign-in,
+    or does not answer, because the server cannot be asked then.
     """
     origin = origin_of(url)
     sign_in = read_sign_ins().get(origin) if origin is not None else None
@@ -50,4 +50,4 @@ def _refresh(sign_in: SignIn, url: str) -> SignIn:
     try:
         return refresh_sign_in(sign_in)
     except InvalidInput as error:
-        raise InvalidInput(f"{error} Sign in again: annals auth login {url}") from None
+        raise StoreError(f"{error} Sign in again: annals auth login {url}") from None

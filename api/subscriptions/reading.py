@@ -13,7 +13,7 @@ from starlette.types import Receive
 from annals.api.http import conditional
 from annals.api.http.asof import url_without_asof
 from annals.api.http.next_link import next_link
-from annals.api.http.query_params import parse_number, query_params, single_value
+from annals.api.http.query_params import invalid_param, parse_number, query_params, single_value
 from annals.api.http.request import Request
 from annals.api.http.response import Headers, Response
 from annals.api.subscriptions.context import SubscriptionApiContext, can_see, find_subscription
@@ -28,6 +28,7 @@ from annals.domain.subscriptions.subscription_document import normalized_source
 from annals.projections.entities.view import View
 from annals.projections.log.answer_position import note_position
 from annals.projections.log.reader import MAX_POSITION
+from annals.projections.subscriptions.state.delivery_record import STATES
 from annals.projections.subscriptions.state.subscriptions import CreatedSubscription
 
 #: Maximum number of subscriptions in a page.
@@ -87,6 +88,8 @@ class SubscriptionReadHandler:
         values = {name: single_value(parameters, name) for name in _PARAMETERS}
         if source := values["source"]:
             values["source"] = normalized_source(source, self._context.read_support())
+        if values["state"] not in (None, *STATES):
+            raise invalid_param("state", f"it takes one of: {', '.join(STATES)}")
         limit = parse_number("limit", values["limit"], 1, MAX_LIMIT)
         snapshot = self._snapshot(request, values[_ASOF])
         after_position = parse_number("after", values["after"], 0, MAX_POSITION) or 0

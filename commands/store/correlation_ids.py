@@ -59,6 +59,11 @@ class UlidGenerator:
             return self._last_id
 
 
+def is_correlation_id(text: str) -> bool:
+    """Whether a text has the form of the ids that registries give."""
+    return _ULID.fullmatch(text.casefold()) is not None
+
+
 def adapt_new_id(new_id: NewId) -> NextId:
     """A generator of ids that do not depend on the log."""
     return lambda after, now: new_id()

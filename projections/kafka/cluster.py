@@ -87,6 +87,11 @@ class KafkaCluster:
             name: settings[name] for name in settings.keys() - shared_settings.keys()
         }
 
+    @property
+    def servers(self) -> str:
+        """The brokers that the operator names: hosts and ports, without a credential."""
+        return ",".join(self._config["bootstrap_servers"])
+
     def id(self) -> str | None:
         """What tells the cluster from all others, whichever of its brokers answers; None if it has no id.
 

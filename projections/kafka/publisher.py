@@ -101,9 +101,11 @@ class Publisher:
                 is_fenced = isinstance(error, _FENCED_ERRORS)
                 if is_fenced:
                     continue
-                if not follows or error_outcome(error).result is not DeliveryResult.RETRY:
+                outcome = error_outcome(error)
+                if not follows or outcome.result is not DeliveryResult.RETRY:
                     raise
-                self._report_line(f"{error or type(error).__name__}; trying again")
+                reason = f"{outcome.code} {outcome.message}"
+                self._report_line(f"Kafka at {self._cluster.servers} cannot be used: {reason}; trying again")
                 if not stop.wait(RETRY_SECONDS):
                     continue
             if refused is not None:

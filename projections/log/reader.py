@@ -11,6 +11,7 @@ from typing import Any, Final
 from annals.commands.store.archive.state_reader import StateReader
 from annals.commands.store.clock import format_time
 from annals.commands.store.compression.state_compression import decompress_state
+from annals.commands.store.correlation_ids import is_correlation_id
 from annals.commands.store.hashes import NO_INTERACTION, Interaction, LogRow
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
 from annals.domain.errors.problems import BadRequest, Problem
@@ -97,6 +98,14 @@ _TIME_START: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 def is_position(moment: str) -> bool:
     """Whether a moment is a position; other texts are times or correlation ids, even if they are longer numbers."""
     return _POSITION_TEXT.match(moment) is not None
+
+
+def check_moment(moment: str) -> None:
+    """Checks the form of a moment, without a log. Raises: ValueError, OverflowError for one that no log can have."""
+    if _TIME_START.match(moment):
+        to_utc(moment)
+    elif not (is_position(moment) or is_correlation_id(moment)):
+        raise ValueError("it is neither a position, nor an RFC 3339 time, nor a correlation id")
 
 
 def stored_interaction(row: Sequence[Any]) -> Interaction:

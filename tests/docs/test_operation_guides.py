@@ -72,12 +72,13 @@ def test_migration(tmp_path: Path) -> None:
     """The old server is a second Annals registry."""
     with followed("guides/migrate.md", tmp_path) as guide:
         old = guide.serve("--port 8081 --database sqlite:///old.db").url
-        new = guide.serve(ANNALS_SINKS_ALLOW="127.0.0.1").url
+        guide.serve()
         httpx.put(f"{old}/modelsource", json=_FILES).raise_for_status()
         for content in ("hello", "hello again"):
             kind = {"Content-Type": "text/plain"}
             httpx.post(f"{old}/dirs/d/files/f", content=content, headers=kind).raise_for_status()
         guide.follow()
+        new = guide.names["http://127.0.0.1:8080"]  # the page has started it again
         versions = [httpx.get(f"{url}/dirs/d/files/f/versions").json() for url in (old, new)]
     preserved = ("versionid", "createdat", "modifiedat", "ancestorid", "contenttype", "isdefault")
     before, after = ([{name: row[name] for name in preserved} for row in found.values()] for found in versions)
@@ -108,6 +109,5 @@ def test_archive(tmp_path: Path) -> None:
 
 def test_segments(tmp_path: Path) -> None:
     with followed("guides/segments.md", tmp_path) as guide:
-        served = guide.serve()
-        httpx.put(f"{served.url}/schemagroups/weather", json={}).raise_for_status()
+        guide.serve()
         guide.follow()

@@ -8,7 +8,7 @@ import typer
 
 from annals.api.cli.confluent_copies.copy_options import CopyOptions
 from annals.api.cli.confluent_copies.import_copy import INTERRUPTED, check_complete, open_report
-from annals.api.cli.outcome import Interrupted, InvalidInput, StoreError
+from annals.api.cli.outcome import Interrupted, InvalidInput, StoreError, sentence
 from annals.api.cli.progress import work_progress
 from annals.api.cli.stop_signals import stop_event
 from annals.projections.confluent_copy.export_run import ExportRun, IdsNotKept
@@ -41,7 +41,7 @@ def export_copy(own: RestApi, other: RestApi, options: CopyOptions, asof: str | 
                 "was written with the old ids cannot be read with it."
             ) from None
         except RestError as error:
-            raise StoreError(f"{error}.") from None
+            raise StoreError(sentence(str(error))) from None
         report.close()
     typer.echo(report.summary())
     check_complete(report, options.report)

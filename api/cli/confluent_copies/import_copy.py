@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TextIO
 
 import typer
 
-from annals.api.cli.outcome import Interrupted, InvalidInput, StoreError, UsageError
+from annals.api.cli.outcome import Interrupted, InvalidInput, StoreError, UsageError, sentence
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.setup.notices import print_notice
 from annals.projections.confluent_copy.import_run import ImportRun
@@ -111,7 +111,7 @@ def _run_once(
         steps = [work.step(name, "subjects") if work is not None else no_report for name in ("read", "written")]
         run.run(*(stoppable_report(step, stop) for step in steps))
     except RestError as error:
-        raise StoreError(f"{error}.") from None
+        raise StoreError(sentence(str(error))) from None
 
 
 @contextmanager

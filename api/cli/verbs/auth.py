@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -179,17 +180,21 @@ def _show_code(code: DeviceCode) -> None:
 
 
 def _signed_in_name(url: str, token: str) -> str:
-    """Whom a server takes the token for. Raises: InvalidInput if it refuses it; StoreError if it does not answer."""
+    """Whom a server takes the token for.
+
+    Raises: InvalidInput if it refuses the token; StoreError if it does not answer, or not as a registry.
+    """
     import httpx
 
     try:
         headers = {"authorization": f"Bearer {token}"}
         answer = httpx.get(f"{url.rstrip('/')}/-/whoami", headers=headers, timeout=_WHOAMI_SECONDS)
-        name = answer.json()["name"] if answer.status_code == 200 else None
+        is_refused = answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        name = None if is_refused else answer.json()["name"]
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise StoreError(f"{url} does not answer: {error}.") from None
     except (ValueError, KeyError, TypeError):
-        raise InvalidInput(f"{url} is no registry; check the URL.") from None
+        raise StoreError(f"{url} answers {answer.status_code}, and not as a registry; check the URL.") from None
     if name is None:
         raise InvalidInput(
             f"{url} refuses the token of the provider with {answer.status_code}; its ANNALS_OIDC_ISSUER and "

@@ -37,8 +37,8 @@ def cesql(expression: Text = None, event: EventFile = None, jsonl: Lines = False
     """Evaluate a CloudEvents SQL expression, and print its value and its first error as JSON.
 
     With --jsonl, each line of standard input is an object with `expression` and `event`, and each line of output an
-    object with `result` and `error`. If an expression does not parse, the result is false and the error "parse".
-    Without an event, all attributes are missing.
+    object with `result` and `error`. If an expression there does not parse, its result is false and its error "parse";
+    an EXPRESSION that does not parse is refused. Without an event, all attributes are missing.
 
     Example: annals cesql "type LIKE '%.created'" --event event.json
     """

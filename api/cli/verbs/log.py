@@ -95,7 +95,10 @@ def tail(lines: Lines = 20, follow: Follow = False, as_json: AsJson = False, dat
 
 def show(
     position: Annotated[
-        int, typer.Argument(min=1, max=MAX_INTEGER, help="Position of the event, as `annals log tail` prints it.")
+        int,
+        typer.Argument(
+            metavar="POSITION", min=1, max=MAX_INTEGER, help="Position of the event, as `annals log tail` prints it."
+        ),
     ],
     database: Database = None,
 ) -> None:

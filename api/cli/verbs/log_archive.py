@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from annals.api.cli.options import MAX_COUNT, Database, load_settings, require_store
+from annals.api.cli.options import MAX_COUNT, Database, load_settings, require_moment, require_store
 from annals.api.cli.outcome import InvalidInput, StoreError, UsageError, findings_text
 from annals.api.cli.progress import WorkProgress, work_progress
 from annals.api.cli.verbs.segments import require_segments, segment_errors
@@ -26,6 +26,7 @@ Before = Annotated[
     typer.Option(
         "--before",
         metavar="MOMENT",
+        callback=require_moment,
         help="Archive what ended before this: a position, a time or a correlation id.",
     ),
 ]

@@ -8,18 +8,24 @@ from typing import Annotated, Any, Final
 import typer
 
 from annals.api.audit.tree_hash_params import HashResult, hash_tree_parts, parse_hash_params
-from annals.api.cli.options import Database, bearer_token, load_settings
+from annals.api.cli.options import Database, bearer_token, load_settings, require_moment
 from annals.api.cli.outcome import InvalidInput
 from annals.api.cli.remote_registry import RemoteRegistry
 from annals.api.cli.tables import Column, print_rows
 from annals.api.cli.verbs.log_history import PathArgument, open_view, parse_path_argument
+from annals.api.registry.definitions import read_definitions
 from annals.commands.store.log import Store
 from annals.domain.access.roles import CONSOLE
+from annals.domain.errors.problems import NotFound
+from annals.domain.values import xid as xids
 from annals.projections.audit.hash_comparison import HashDifference, HashQuery, HashSource, first_difference
 from annals.projections.audit.tree_hashes import part_members
 from annals.projections.entities.view import View
 
-AsOf = Annotated[str | None, typer.Option("--asof", help="A moment: a position, a time or a correlation id.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--asof", callback=require_moment, help="A moment: a position, a time or a correlation id."),
+]
 Against = Annotated[str | None, typer.Option("--against", metavar="URL", help="Root of a registry to compare with.")]
 Token = Annotated[
     str | None, typer.Option("--token", envvar="ANNALS_TOKEN", help="Bearer token for the registry of --against.")
@@ -45,8 +51,9 @@ def hash_(
     """Print the hash of an entity or collection with everything below it, the number of entities, and the position.
 
     Two registries with the same hash have the same entities there. With --against, the command also prints the first
-    entity in which another registry differs: how, its xid, and both hashes. The exit code is then 1. This takes at most
-    seven requests for a million entities. Both sides are compared at the given moment, or now.
+    entity in which another registry differs: how, its xid, and both hashes. The exit code is then 1; it is 3 if they
+    could not be compared. This takes at most seven requests for a million entities. Both sides are compared at the
+    given moment, or now.
 
     Example: annals log hash /schemagroups --against https://replica.example.com
     """
@@ -55,6 +62,7 @@ def hash_(
         remote = _open_remote(against, token, database) if against is not None else None
         view, store = stack.enter_context(open_view(database))
         xid = parse_path_argument(path)
+        _check_type(view, xid)
         local_hash = _hash_parts(view, store, xid, {"asof": [asof]} if asof else {})
         print_rows(_HASH_COLUMNS, [(local_hash.members["hash"], local_hash.members["count"], local_hash.position, xid)])
         if remote is not None:
@@ -68,6 +76,22 @@ def hash_(
 
 def _open_remote(url: str, token: str | None, database: str | None) -> RemoteRegistry:
     return RemoteRegistry(url, bearer_token(token, url), load_settings(database=database).sinks_ca or "")
+
+
+def _check_type(view: View, xid: str) -> None:
+    """Checks that entities can be at a path, so that a mistyped one is not taken for an equal part without entities.
+
+    A type that the model has had counts: its entities may be those of an earlier moment. Raises: NotFound.
+    """
+    if xid in xids.ROOT_STREAMS or view.trail.has_existed(xid) or view.trail.has_existed_below(xid):
+        return
+    names = xids.segments(xid)[::2]
+    group_type = read_definitions(view).model.groups.get(names[0])
+    is_known = group_type is not None and (
+        len(names) == 1 or (names[1] in group_type.resources and names[2:] in ((), ("versions",)))
+    )
+    if not is_known:
+        raise NotFound(xid)
 
 
 def _hash_parts(view: View, store: Store, xid: str, query: HashQuery) -> HashResult:

@@ -14,7 +14,7 @@ from annals.api.audit import queries
 from annals.api.audit.formats import ListWrapper, TableFormat, TableLayout, write_table
 from annals.api.audit.representations import DIFFERENCE_TABLE, action_name, interaction_members, revision_table
 from annals.api.audit.request_params import AuditParams, parse_audit_params
-from annals.api.cli.options import MAX_INTEGER, Database
+from annals.api.cli.options import MAX_INTEGER, Database, require_moment
 from annals.api.cli.outcome import InvalidInput
 from annals.api.cli.tables import CHANGE_STYLES, Column, print_rows
 from annals.api.cli.verbs.log import open_store
@@ -23,15 +23,24 @@ from annals.projections.audit.entity_diff import EntityDiff
 from annals.projections.audit.trail import Revision
 from annals.projections.entities.view import View
 
-PathArgument = Annotated[str, typer.Argument(help="The xid of an entity or collection; / is the registry.")]
+PathArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="The xid of an entity or collection; / is the registry.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 Below = Annotated[bool, typer.Option("--below/--alone", help="With everything below the entity, or without.")]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, max=MAX_INTEGER, help="Maximum number of lines.")]
 Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Print the newest one first.")]
-Start = Annotated[str, typer.Option("--from", help="The moment to start from: a position, a time or a correlation id.")]
-After = Annotated[str | None, typer.Option("--from", help="Only changes after a moment.")]
-Until = Annotated[str | None, typer.Option("--until", help="Only changes up to a moment.")]
-End = Annotated[str | None, typer.Option("--to", help="The moment to compare with; default: now.")]
+Start = Annotated[
+    str,
+    typer.Option(
+        "--from", callback=require_moment, help="The moment to start from: a position, a time or a correlation id."
+    ),
+]
+After = Annotated[str | None, typer.Option("--from", callback=require_moment, help="Only changes after a moment.")]
+Until = Annotated[str | None, typer.Option("--until", callback=require_moment, help="Only changes up to a moment.")]
+End = Annotated[
+    str | None, typer.Option("--to", callback=require_moment, help="The moment to compare with; default: now.")
+]
 
 _REVISION_COLUMNS: Final = (
     *(

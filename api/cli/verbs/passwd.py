@@ -22,7 +22,10 @@ def passwd(name: Name, role: RoleOption = "reader") -> None:
     """
     from annals.api.auth.caller_entries import parse_caller
     from annals.api.auth.password_hashes import make_hash
+    from annals.domain.access.roles import Role
 
+    if role not in (*Role,):
+        raise UsageError(f"--role: it is not one of: {', '.join(Role)}.")
     try:
         parse_caller(name, {"role": role})
     except ValueError as error:

@@ -135,6 +135,8 @@ def _failure_error(error: Exception, record_description: str = "") -> Exception:
 
 
 def _summary_line(positions: TopicPositions, prefix: str) -> str:
+    if not positions:
+        return "nothing is published: the brokers were not reached"
     position = min((position.position for position in positions.values()), default=0)
     counts = [f"{position.number} records on {prefix}.{topic}" for topic, position in positions.items()]
     return f"position {position}: {', '.join([*counts[:1], *(count.replace(' records', '') for count in counts[1:])])}"

@@ -51,12 +51,24 @@ Head = Annotated[
     typer.Option("--head", metavar="POSITION:HASH", help="A chain hash stored earlier; Spark's log must contain it."),
 ]
 
+#: The options that only Spark uses, by the names of their parameters.
+_SPARK_OPTIONS: Final = {
+    "source": "--from",
+    "asof": "--as-of",
+    "folder": "--folder",
+    "brokers": "--kafka",
+    "prefix": "--prefix",
+    "stage": "--stage",
+    "events": "--events",
+    "head": "--head",
+}
 #: The step that applies events of the log to the new tables.
 _APPLIED: Final = ("applied", "events")
 _HEAD_OPTION: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
 def rebuild(
+    context: typer.Context,
     engine: Engine = "process",
     source: From = "postgres",
     asof: AsOf = None,
@@ -75,8 +87,8 @@ def rebuild(
 
     Example: annals rebuild --engine spark --from segments --folder s3://lake/annals --stage s3://lake/stage
     """
-    if engine == "process" and any(option is not None for option in (asof, stage, events, head)):
-        raise UsageError("--as-of, --stage, --events and --head need --engine spark.")
+    if engine == "process" and (options := _given_spark_options(context)):
+        raise UsageError(f"{', '.join(options)}: needs --engine spark; without it, the log of the database is read.")
     expected_head = _parse_head(head) if head is not None else None
     with closing(open_store(database)) as store:
         settings = load_settings(database=database)
@@ -100,6 +112,12 @@ def rebuild(
         _rebuild_search(store, settings)
     rate = result.events / result.seconds if result.seconds else 0
     typer.echo(f"{result.events} events in {result.seconds:.1f} s, {rate:.0f} a second")
+
+
+def _given_spark_options(context: typer.Context) -> list[str]:
+    """The options for Spark on the command line. ANNALS_SEGMENTS in the environment is also for other verbs."""
+    sources = {name: context.get_parameter_source(name) for name in _SPARK_OPTIONS}
+    return [_SPARK_OPTIONS[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"]
 
 
 def _rebuild_search(store: Store, settings: Settings) -> None:

@@ -38,6 +38,23 @@ Id = Annotated[str, typer.Argument(metavar="ID", callback=require_id, help="The 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
+#: The arguments and options that give the members of a document, and of the objects in it.
+_OPTIONS: Final = {
+    "id": "ID",
+    "url": "URL",
+    "dialect": "--dialect",
+    "mode": "--mode",
+    "scope": "--group",
+    "scope/groups": "--group",
+    "scope/resources": "--resource",
+    "scope/filters": "--filter",
+    "names": "--name",
+    "interval": "--interval",
+    "conflicts": "--conflicts",
+    "remote": "--remote",
+    "credential": "the secret",
+    "credential/username": "--username",
+}
 _STATE_STYLES: Final = {
     "active": "green",
     **dict.fromkeys(("resting", "failing"), "yellow"),
@@ -63,6 +80,12 @@ def _open_client(database: str | None) -> AbstractContextManager[SurfaceClient]:
     from annals.api.cli.link_requests import open_link_client  # late, because the help does not need the registry
 
     return open_link_client(require_store(load_settings(database=database)))
+
+
+def _options_named() -> AbstractContextManager[None]:
+    from annals.api.cli.document_options import options_named
+
+    return options_named(_OPTIONS)
 
 
 @replicate.command()
@@ -113,7 +136,7 @@ def add(
         "remote": remote,
         "credential": _read_credential(username, secret_file, ask),
     }
-    with _open_client(database) as client:
+    with _open_client(database) as client, _options_named():
         link = client.request(
             "POST", COLLECTION, body={name: value for name, value in link_document.items() if value is not None}
         )
@@ -143,9 +166,7 @@ def show(id: Id, database: Database = None) -> None:
 
 @replicate.command()
 def status(
-    id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", callback=require_id, help="One link; default: all.")
-    ] = None,
+    id: Annotated[str | None, typer.Argument(metavar="ID", callback=require_id, help="One link; default: all.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Compare with the other registry first.")] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -188,12 +209,19 @@ def resume(id: Id, database: Database = None) -> None:
 
 
 @replicate.command()
-def promote(id: Id, database: Database = None) -> None:
+def promote(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Make the copies of a link this registry's own: the link copies nothing more, and all writers may write them.
+
+    The command asks first if the link has never reached the other registry, because then there are no copies.
 
     Example: annals replicate promote primary
     """
-    _run_action(id, "promote", database)
+    with _open_client(database) as client:
+        status = client.request("GET", COLLECTION, id)["status"]
+        if "lastcontact" not in status and not status["position"] and status["state"] != "promoted":
+            _confirm(yes, "The link has never reached the other registry, and has copied nothing. Promote it?")
+        link = client.request("POST", COLLECTION, id, "actions", "promote")
+    typer.echo(link["status"]["state"])
 
 
 @replicate.command()
@@ -205,8 +233,9 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 
     Example: annals replicate repair primary --yes
     """
-    _confirm(yes, "Changes that were made here only will be undone. Repair it?")
     with _open_client(database) as client:
+        client.request("GET", COLLECTION, id)  # a link that is not there needs no answer
+        _confirm(yes, "Changes that were made here only will be undone. Repair it?")
         count = client.request("POST", COLLECTION, id, "actions", "repair")["repaired"]
     typer.echo(f"{count} entities differed and are as they are there" if count else "nothing differed")
 
@@ -214,8 +243,9 @@ def repair(id: Id, yes: Yes = False, database: Database = None) -> None:
 @replicate.command()
 def remove(id: Id, yes: Yes = False, database: Database = None) -> None:
     """Delete a link and destroy its secret. Its copies stay, and become writable."""
-    _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
     with _open_client(database) as client:
+        client.request("GET", COLLECTION, id)
+        _confirm(yes, "What came over it stays and becomes writable. Remove the link?")
         client.request("DELETE", COLLECTION, id)
     typer.echo(f"{printable_text(id)} is removed; what came over it is writable")
 
@@ -227,8 +257,15 @@ def _run_action(id: str, name: str, database: str | None) -> None:
 
 
 def _confirm(is_confirmed: bool, question: str) -> None:
+    """Asks, unless --yes is the answer. Raises: InvalidInput without a yes."""
+    if is_confirmed:
+        return
+    try:
+        is_confirmed = typer.confirm(question, err=True)
+    except typer.Abort:
+        raise InvalidInput("stopped, because the question had no answer; --yes answers it.") from None
     if not is_confirmed:
-        typer.confirm(question, abort=True, err=True)
+        raise InvalidInput("stopped; nothing has changed.")
 
 
 def _parse_filter(text: str) -> Any:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -36,7 +36,25 @@ subscriptions: Final = typer.Typer(help="Manage subscriptions and their deliveri
 Id = Annotated[str, typer.Argument(metavar="ID", callback=require_id, help="The id of a subscription.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, as the HTTP API does.")]
 
+State = Literal[
+    "active",
+    "paused",
+    "retrying",
+    "pendingvalidation",
+    "unauthorized",
+    "credentialexpired",
+    "gone",
+    "suspended",
+]
+
 _COLLECTION: Final = "/subscriptions"
+#: The options that give the members of a replay.
+_REPLAY_OPTIONS: Final = {
+    "fromposition": "--from",
+    "fromtime": "--from",
+    "toposition": "--to",
+    "parallel": "--parallel",
+}
 _STATE_STYLES: Final = {
     "active": "green",
     **dict.fromkeys(("paused", "retrying", "pendingvalidation"), "yellow"),
@@ -78,9 +96,7 @@ def _open_client(database: str | None, public_url: str | None = None) -> Iterato
 
 @subscriptions.command(name="list")
 def list_(
-    state: Annotated[
-        str | None, typer.Option("--state", help="Only subscriptions in this state, such as suspended.")
-    ] = None,
+    state: Annotated[State | None, typer.Option("--state", help="Only subscriptions in this state.")] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -203,7 +219,9 @@ def redeliver(
 
 
 def _run_action(id: str, name: str, body: dict[str, Any], database: str | None) -> None:
-    with _open_client(database) as (client, _):
+    from annals.api.cli.document_options import options_named
+
+    with _open_client(database) as (client, _), options_named(_REPLAY_OPTIONS):
         status = client.request("POST", _COLLECTION, id, "actions", name, body=body)
     typer.echo(status["state"])
 

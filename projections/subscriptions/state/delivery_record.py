@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import orjson
 
@@ -11,6 +11,8 @@ from annals.projections.subscriptions.decisions.delivery_queue import PendingEve
 
 #: Why nothing is attempted, besides a pause. `unauthorized` does not stop attempts; it describes the last one.
 StopReason = Literal["", "gone", "suspended", "unauthorized", "credentialexpired"]
+#: The states of a subscription.
+STATES: Final = ("active", "paused", "retrying", "pendingvalidation", *filter(None, get_args(StopReason)))
 
 
 @dataclass(slots=True)

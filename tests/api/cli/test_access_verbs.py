@@ -1,4 +1,7 @@
-"""`annals keys` and `annals grants`: a refusal names the option or the argument that has the value."""
+"""Verbs of access: a refusal names the option or the argument that has the value.
+
+A value that is wrong whatever the registry has is wrong usage.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,29 @@ def test_a_refusal_names_the_option(annals: Annals, folder: Path, words: str, me
     folder.joinpath("empty.json").write_text("{}")
     assert annals("import", "--as", "registry", "empty.json").code == ExitCode.DONE
     ended = annals(*words.split())
-    assert (ended.code, ended.out) == (ExitCode.REFUSED, "")
+    assert (ended.code, ended.out) == (ExitCode.USAGE, "")
     assert ended.err.startswith(f"annals: {message}") and ended.err.count("\n") == 1
+
+
+TAKEN = {
+    "a name": ("keys add ci --role reader", 'NAME: a key with the name "ci" exists already.'),
+    "an id": ("grants add caller:bob reader --id g", "--id: the grant g exists already."),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), TAKEN.values(), ids=TAKEN)
+def test_what_the_registry_has_already_is_no_wrong_usage(
+    annals: Annals, folder: Path, words: str, message: str
+) -> None:
+    folder.joinpath("empty.json").write_text("{}")
+    assert annals("import", "--as", "registry", "empty.json").code == ExitCode.DONE
+    assert annals(*words.split()).code == ExitCode.DONE
+    assert annals(*words.split()) == (ExitCode.REFUSED, "", f"annals: {message}\n")
+
+
+def test_the_role_of_a_password_is_wrong_usage(annals: Annals) -> None:
+    said = "annals: --role: it is not one of: reader, writer, admin.\n"
+    assert annals("passwd", "ada", "--role", "foo") == (ExitCode.USAGE, "", said)
 
 
 def test_a_key_without_a_role_is_wrong_usage(annals: Annals) -> None:

@@ -11,6 +11,9 @@ from tests.support.archives import flip_byte, forget_cached_files
 from tests.support.console import Annals
 from tests.support.registries.in_process import create, serving
 
+#: The beginning of correlation ids; two digits follow.
+IDS = "0" * 24
+
 
 @pytest.fixture
 def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -20,7 +23,7 @@ def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ANNALS_DATABASE", sqlite_url)
     create(sqlite_url)
-    with serving(sqlite_url) as api:
+    with serving(sqlite_url, ids=IDS) as api:
         for number in range(20):
             api.done("PUT", "/dirs/d", {"name": f"n{number}"})
     return sqlite_url
@@ -40,7 +43,7 @@ def test_a_log_is_archived_read_and_brought_back(
     assert printed.startswith("1 segments, ") and printed.endswith(f"positions 1 to 17, {tmp_path}/old\n")
     assert annals("log", "history", "/dirs/d", "--json").out == before
     assert annals("log", "verify").code == 0
-    assert annals("log", "archive", "--before", "id20").out.startswith("1 new segments; ")
+    assert annals("log", "archive", "--before", f"{IDS}20").out.startswith("1 new segments; ")
     assert annals("log", "archive", "--before", "2100-01-01T00:00:00Z").code == 1
     (tmp_path / "old").rename(tmp_path / "new")
     forget_cached_files(monkeypatch)
@@ -68,7 +71,8 @@ REFUSED = {
     "no place": (["--before", "10"], 2, "--to is needed"),
     "no moment": (["--to", "old"], 2, "--before is needed"),
     "a position beyond the log": (["--before", "1000", "--to", "old"], 1, "the log ends at position"),
-    "no moment at all": (["--before", "yesterday", "--to", "old"], 1, '"before=yesterday" names no moment'),
+    "no moment at all": (["--before", "yesterday", "--to", "old"], 2, "'--before': it is neither a position"),
+    "an unknown id": (["--before", "01kd3yh5rz9m4t7c2x8v6b1nqw", "--to", "old"], 1, "names no moment of this registry"),
     "before everything": (["--before", "1", "--to", "old"], 1, "--before 1: nothing of the log ended before it"),
     "credentials": (
         ["--before", "10", "--to", "s3://key:secret@bucket/x"],

@@ -80,19 +80,35 @@ def test_the_first_difference_is_named(annals: Annals, copies: tuple[str, Path, 
     assert annals(*compare[:2], "/model", *compare[2:]).code == 0
 
 
+@pytest.mark.parametrize("path", ["/dris", "/dirs/d1/schemas", "/dirs/d1/files/f1/version", "/dris/d1"])
+def test_a_path_of_no_type_is_refused(annals: Annals, database: str, path: str) -> None:
+    # a mistyped path would be a part without entities, which is equal everywhere
+    for against in ((), ("--against", "http://127.0.0.1:1")):
+        ended = annals("log", "hash", path, *against, "--database", database)
+        assert (ended.code, ended.out) == (1, "") and ended.err.endswith(" (not_found)\n"), ended
+
+
+@pytest.mark.parametrize("path", ["/", "/model", "/dirs", "/dirs/d9", "/dirs/d9/files/f/versions/1", "/dirs/d9/files"])
+def test_a_path_of_a_type_needs_no_entity(annals: Annals, database: str, path: str) -> None:
+    assert annals("log", "hash", path, "--database", database).code == 0
+
+
 def test_an_unreachable_registry_is_reported(annals: Annals, copies: tuple[str, Path, str]) -> None:
     here, _, url = copies
     unusable = annals("log", "hash", "--against", url, "--token", "tökén", "--database", here)
     assert (unusable.code, unusable.err) == (2, "annals: the token has characters that a header cannot have.\n")
     nowhere = annals("log", "hash", "--against", "nowhere", "--database", here)
     assert (nowhere.code, nowhere.out, "begins with http" in nowhere.err) == (2, "", True)
-    for at, code, said in (
-        (url, 1, "answers 401"),
-        (f"{url}/nothing", 1, "answers 401"),
-        ("http://127.0.0.1:1", 3, "does not answer"),
+    hint = "Give a token with --token or ANNALS_TOKEN, or sign in with annals auth login."
+    for at, token, said in (
+        (url, (), hint),
+        (f"{url}/nothing", (), "answers 401"),
+        (f"{url}/nothing", ("--token", "secret"), "answers 404"),
+        ("http://127.0.0.1:1", (), "does not answer"),
     ):
-        found = annals("log", "hash", "--against", at, "--database", here)
-        assert (found.code, len(rows(found.out)), said in found.err) == (code, 1, True), found
+        # code 1 says that both differ, so it is not the code of what could not be compared
+        found = annals("log", "hash", "--against", at, *token, "--database", here)
+        assert (found.code, len(rows(found.out)), said in found.err) == (3, 1, True), found
         assert found.err.count("\n") == 1
 
 
@@ -117,5 +133,5 @@ def test_answers_that_are_not_hashes_are_reported(
     assert annals("import", samples[0], "--database", here).code == 0
     with other_registry({"GET /-/hash/dirs": json_answer(members)}) as other:
         found = annals("log", "hash", "/dirs", "--against", other.url, "--database", here)
-    assert (found.code, found.err.count("\n")) == (1, 1), found
+    assert (found.code, found.err.count("\n")) == (3, 1), found
     assert "answers 200: this is not the answer of a registry with hashes" in found.err

@@ -180,6 +180,27 @@ def test_no_store(annals: Annals) -> None:
     assert "there is no store" in ended.err
 
 
+def test_a_broker_that_is_away(store: str, folder: Path) -> None:
+    # each line says where nothing answers, and the last one that nothing was published
+    server = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "annals", "publish", "--kafka", server]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(ANNALS_DATABASE=store),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        printed, _ = process.communicate(timeout=60)
+    said = f"annals: Kafka at {server} cannot be used: ECONNREFUSED Connection refused; trying again\n"
+    assert (line, process.returncode) == (said, 0)
+    assert printed == "nothing is published: the brokers were not reached\n"
+
+
 @pytest.mark.long
 def test_no_broker(annals: Annals, store: str) -> None:
     ended = annals("publish", "--kafka", f"127.0.0.1:{free_port()}", "--once")

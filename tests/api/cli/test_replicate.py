@@ -61,14 +61,32 @@ def test_create_update_and_delete_a_link(annals: Annals, url: str, monkeypatch: 
     }
     assert annals("replicate", "pause", "primary", "--database", url).out == "resting\n"
     assert annals("replicate", "resume", "primary", "--database", url).out == "active\n"
+    assert annals("replicate", "promote", "primary", "--yes", "--database", url).out == "promoted\n"
     assert annals("replicate", "promote", "primary", "--database", url).out == "promoted\n"
-    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    cancelled = annals("replicate", "remove", "primary", "--database", url)
-    assert cancelled.code == 1 and "becomes writable" in cancelled.err
+    for answer, said in {"n\n": "stopped; nothing has changed.", "": "had no answer; --yes answers it."}.items():
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        cancelled = annals("replicate", "remove", "primary", "--database", url)
+        assert cancelled.code == 1 and "becomes writable" in cancelled.err
+        assert cancelled.err.endswith(f"{said}\n")
     removed = annals("replicate", "remove", "primary", "--yes", "--database", url)
     assert removed.out == "primary is removed; what came over it is writable\n"
     gone = annals("replicate", "show", "primary", "--database", url)
     assert gone.code == 1 and "cannot be found" in gone.err
+
+
+def test_a_link_without_copies_is_not_promoted_by_mistake(
+    annals: Annals, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert annals("replicate", "add", "primary", URL, "--database", url).code == 0
+    promote = ("replicate", "promote", "primary", "--database", url)
+    for answer in ("n\n", ""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        ended = annals(*promote)
+        assert ended.code == 1 and "has never reached the other registry, and has copied nothing" in ended.err
+        assert show_link(annals, url)["status"]["state"] == "active"
+    with closing(LinkStates(url)) as states:
+        states.update("primary", 7, lastcontact=0)
+    assert annals(*promote) == (0, "promoted\n", "")
 
 
 def test_all_fields_of_a_link_are_shown(annals: Annals, url: str) -> None:
@@ -161,13 +179,25 @@ def test_how_links_go(annals: Annals, url: str) -> None:
 def test_what_is_refused(annals: Annals, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # one line on stderr names the wrong member, and the exit code is not 0
     cases: dict[tuple[str, ...], tuple[int, str]] = {
-        ("add", "p", "ftp://primary.example"): (1, '"/url"'),
-        ("add", "p", URL, "--mode", "sideways"): (1, '"/mode"'),
+        ("add", "p", "ftp://primary.example"): (2, "URL: an absolute http or https URL is needed"),
+        ("add", "p", "notaurl"): (2, "URL: an absolute http or https URL is needed"),
+        ("add", "p", URL, "--dialect", "foo"): (2, "--dialect: it is not one of: "),
+        ("add", "p", URL, "--mode", "sideways"): (2, "--mode: it is not one of: "),
+        ("add", "p", URL, "--mode", "receive", "--dialect", "xregistry"): (2, "--mode: the dialect xregistry takes"),
+        ("add", "p", URL, "--interval", "0"): (2, "--interval: "),
+        ("add", "p", URL, "--conflicts", "x"): (2, "--conflicts: it is not one of: rename, skip."),
+        ("add", "p", URL, "--group", "x"): (2, "--group: it is not the xid of a Group."),
+        ("add", "p", URL, "--resource", "x"): (2, "--resource: it is not the xid of a Resource."),
+        ("add", "p", URL, "--name", "/a/b=/a/c"): (2, "--name: a link that follows a log cannot rename Groups."),
+        ("add", "p", URL, "--filter", '{"sql": "x LIKE"}'): (2, "--filter sql: "),
+        ("add", "p/", URL): (2, "ID: an id is needed"),
         ("add", "p", URL, "--filter", "schemagroups"): (2, "is not a filter"),
         ("add", "p", URL, "--name", "/schemagroups/a"): (2, "does not name two Groups"),
         ("add", "p", URL, "--secret-file", "none"): (2, "there is no file none"),
         ("status", "none"): (1, "cannot be found"),
         ("repair", "none", "--yes"): (1, "cannot be found"),
+        ("repair", "none"): (1, "cannot be found"),
+        ("remove", "none"): (1, "cannot be found"),
     }
     for arguments, (code, said) in cases.items():
         ended = annals("replicate", *arguments, "--database", url)
@@ -193,6 +223,8 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
     # LEG-913: the verb asks first; afterwards both registries are equal, and it prints how many entities differed
     # LEG-1108: the console connects only to addresses that the operator permits, as the server does
     annals("replicate", "add", "primary", primary, "--database", url)
+    again = annals("replicate", "add", "primary", primary, "--database", url)
+    assert again == (1, "", "annals: ID: the link primary exists already.\n")
     refused = annals("replicate", "repair", "primary", "--yes", "--database", url)
     assert refused.code != 0 and "unless ANNALS_SINKS_ALLOW permits them" in refused.err
     annals("replicate", "remove", "primary", "--yes", "--database", url)
@@ -245,7 +277,7 @@ def test_a_check_prints_its_rows_and_exits_by_the_verdict(
     assert (ended.code, found["id"], found["verdict"]) == (1, "lost", "unknown")
     assert "does not answer" in found["error"]
     assert checked("none")[0] == 1
-    assert annals("replicate", "promote", "other", "--database", url).code == 0
+    assert annals("replicate", "promote", "other", "--yes", "--database", url).code == 0
     assert checked("other")[:2] == (0, differs)
     assert annals("replicate", "status", "lost", "--database", url).code == 0
 
@@ -268,7 +300,7 @@ def test_links_by_setting(annals: Annals, url: str, tmp_path: Path, monkeypatch:
     position, links = served({"primary": document})
     assert not links[1]["enabled"]
     assert served({"primary": {**document, "interval": 5, "enabled": True}})[0] == position + 1
-    annals("replicate", "promote", "primary", "--database", url)
+    annals("replicate", "promote", "primary", "--yes", "--database", url)
     left = show_link(annals, url)
     assert served({"primary": {**document, "interval": 7}})[1][1]["interval"] == left["interval"] == 5
     assert left["status"]["state"] == "promoted"

@@ -18,6 +18,7 @@ from tests.support.oidc import CLI_CLIENT, CLIENT, Browser
 from tests.support.oidc_site import Site, running_site
 from tests.support.polling import until
 from tests.support.registries.in_process import create
+from tests.support.registries.other_registry import other_registry
 from tests.support.serving import environment
 
 pytestmark = [pytest.mark.uses("Node.js"), pytest.mark.timeout(120)]
@@ -38,14 +39,14 @@ class Person:
         self.file = home / "annals" / "sign-ins.json"
         site.provider.set_accounts(ACCOUNTS)
 
-    def log_in(self, client: str = CLI_CLIENT, cancels: bool = False) -> Ended:
+    def log_in(self, client: str = CLI_CLIENT, cancels: bool = False, url: str | None = None) -> Ended:
         """Runs `annals auth login`, and confirms the code in the browser, or cancels."""
         output, errors = self.home / "said", self.home / "complained"
         for file in (output, errors):
             file.write_text("")
         options = ("--issuer", self.site.provider.issuer, "--client-id", client)
         settings = environment(XDG_CONFIG_HOME=str(self.home))
-        process = Fork(("auth", "login", self.site.url, *options), self.home, settings, output, errors)
+        process = Fork(("auth", "login", url or self.site.url, *options), self.home, settings, output, errors)
         try:
             until(lambda: process.poll() is not None or "confirm the code" in errors.read_text())
             if process.poll() is None:
@@ -126,7 +127,7 @@ def test_tokens_are_refreshed(person: Person) -> None:
     assert stat.S_IMODE(person.file.stat().st_mode) == 0o600
     person.change(expires=0.0, refresh_token="wrong")
     refused = person.compare()
-    assert refused.code == 1 and f"annals auth login {person.site.url}" in refused.err
+    assert refused.code == 3 and f"annals auth login {person.site.url}" in refused.err
     person.change(refresh_token="")
     assert "no refresh token" in person.compare().err
 
@@ -137,6 +138,10 @@ def test_what_is_refused(person: Person) -> None:
     assert cancelled.code == 1 and "access_denied" in cancelled.err
     assert person.log_in(client=CLIENT).code == 1
     assert person.log_in(client="unknown").code == 1
+    with other_registry() as other:
+        ended = person.log_in(url=other.url)
+    said = f"annals: {other.url} answers 404, and not as a registry; check the URL.\n"
+    assert ended.code == 3 and ended.err.endswith(said)
     assert not person.file.exists()
 
 

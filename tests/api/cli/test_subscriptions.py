@@ -17,6 +17,7 @@ from annals.domain.decisions.world import Secret
 from annals.projections.database import drivers, state_database
 from annals.projections.subscriptions.sequence import sequence_of
 from annals.projections.subscriptions.state import tables
+from annals.projections.subscriptions.state.delivery_record import STATES
 from tests.support.console import Annals
 
 BODY: dict[str, Any] = {"sink": "https://93.184.216.34/in", "protocol": "HTTP"}
@@ -49,6 +50,10 @@ def test_create_update_and_delete_a_subscription(annals: Annals, url: str, tmp_p
     assert annals("subscriptions", "pause", id, "--database", url).out == "paused\n"
     assert annals("subscriptions", "list", "--state", "active", "--database", url).out == ""
     assert annals("subscriptions", "resume", id, "--database", url).out == "active\n"
+    wrong = annals("subscriptions", "replay", id, "--from", "yesterday", "--database", url)
+    assert wrong.code == 2 and wrong.err.startswith("annals: --from: an RFC 3339 time is needed: ")
+    for state in STATES:
+        assert annals("subscriptions", "list", "--state", state, "--database", url).code == 0
     assert annals("subscriptions", "replay", id, "--from", "1", "--database", url).code == 0
     again = annals("subscriptions", "replay", id, "--from", "2020-01-01T00:00:00Z", "--database", url)
     assert again.code == 1 and "another replay is still running" in again.err  # no deliverer has started the first one

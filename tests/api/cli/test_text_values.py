@@ -14,10 +14,10 @@ from tests.support.console import Annals
 #: What Python makes of the bytes FF FE.
 BYTES = os.fsdecode(b"\xff\xfe")
 REFUSED = {
-    "log history ?": "path",
-    "log hash ?": "path",
+    "log history ?": "PATH",
+    "log hash ?": "PATH",
     "log hash --asof ?": "--asof",
-    "log diff ? --from 1": "path",
+    "log diff ? --from 1": "PATH",
     "log interaction ?": "ID",
     "keys add ci --role reader --description ?": "--description",
     "keys revoke ?": "ID",

@@ -27,6 +27,15 @@ CASES = {
     "an option without its value": ("log tail -n", "option '-n' requires an argument."),
     "a number that is none": ("serve --port x", "invalid value for '--port': Input should be a valid integer"),
     "a number out of range": ("log show 0", "greater than or equal to 1. See `annals log show --help`."),
+    "a moment that is none": (
+        "log history / --from yesterday",
+        "'--from': it is neither a position, nor an RFC 3339 time, nor a correlation id. See `annals log history",
+    ),
+    "a time that is none": ("log history --until 2026-02-30T00:00:00Z", "'--until': "),
+    "a moment of a comparison": ("log diff --from 1 --to tomorrow", "'--to': it is neither a position"),
+    "a moment of a hash": ("log hash --asof 01kd3yh5rz9m4t7c2x8v6b1nq", "'--asof': it is neither a position"),
+    "a moment of an archive": ("log archive --before x --to a", "'--before': it is neither a position"),
+    "a state that is none": ("subscriptions list --state foo", "'--state': 'foo' is not one of 'active', 'paused', "),
     "a value of no choice": ("rebuild --engine x", "'--engine': 'x' is not one of 'process', 'spark'."),
     "a file that is not there": ("import missing.json", "'missing.json' does not exist. See `annals import --help`."),
     "a missing argument": (

@@ -170,6 +170,9 @@ def test_query(api: Api, stored_deliveries: InMemoryDeliveries) -> None:
         assert [each["id"] for each in api.get(f"/subscriptions?source={source}")] == ids[1:2]
     assert [each["id"] for each in api.get("/subscriptions?state=active")] == ids
     assert api.get("/subscriptions?state=gone") == []
+    refused = api.send("GET", "/subscriptions?state=foo")
+    known = "active, paused, retrying, pendingvalidation, gone, suspended, unauthorized, credentialexpired"
+    assert (refused.status_code, refused.json()["title"]) == (400, f'the parameter "state": it takes one of: {known}.')
     paths, seen = "/subscriptions?limit=2", list[str]()
     while paths:
         answer = api.send("GET", paths)
