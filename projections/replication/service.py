@@ -309,7 +309,9 @@ class _LinkThread:
         if isinstance(error, database_errors()):
             self._outage.report_failure(error_text(error))
             return
-        message = reason_of(error) if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
+        message = (
+            reason_of(error) if isinstance(error, Problem) else " ".join(str(error).split()) or type(error).__name__
+        )
         try:
             message = self._without_secrets(message)
             _LOG.warning("the link %s: %s", self.link.id, message)

@@ -34,7 +34,7 @@ class ModelWriter:
                 self._context.execute(self._link, command)
                 return
             except ModelComplianceError as problem:
-                misfits = dict.fromkeys(map(_group_or_resource, problem.extensions["entities"]))
+                misfits = _misfits(problem)
                 is_hopeless = command == self._refused or self._context.stopping.is_set()
                 if is_hopeless or not all(self._is_copy(xid, local_registry) for xid in misfits):
                     self._refused = command
@@ -53,7 +53,9 @@ class ModelWriter:
         return group is not None and {group.link, *links} == {self._link.id}
 
 
-def _group_or_resource(xid: str) -> str:
-    """The Group or Resource to which an entity belongs; the registry itself for its own attributes."""
-    parts = xids.segments(xid)
-    return xids.join(*parts[: 4 if len(parts) >= 4 else 2])
+def _misfits(problem: ModelComplianceError) -> list[str]:
+    """The Groups and Resources that do not fit, or have what does not fit; the registry for its own attributes."""
+    entities = problem.extensions["entities"]
+    assert isinstance(entities, list), "it is about stored entities"
+    parts = [xids.segments(str(xid)) for xid in entities]
+    return list(dict.fromkeys(xids.join(*each[: 4 if len(each) >= 4 else 2]) for each in parts))

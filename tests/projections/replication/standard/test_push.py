@@ -77,7 +77,7 @@ def test_a_group_that_was_created_again_with_many_members(
 
 
 def test_a_group_that_was_lost_there_is_written_with_its_resource(source: Registry) -> None:
-    """LEG-902: a target that was replaced by an empty one gets the Group with its attributes before its next Resource."""
+    """LEG-902: a target that was replaced by an empty one gets the Group whole, before its next Resource."""
     with independent_server() as target:
         source.done("PUT", "/dirs/d", {"name": "mine", "labels": {"team": "red"}})
         source.done("PUT", "/dirs/d/files/old$details", {"name": "it"})
