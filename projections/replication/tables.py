@@ -25,8 +25,8 @@ state: Final = Table(
 )
 
 #: What a link has written to another registry through a legacy API. key: tree key of a local Group or Version. digest:
-#: of what was written. own: 0 if it existed before. place: its remote path, empty while it is being written, then `#` and
-#: what identifies it there, if that is known; see `annals.projections.replication.compat.sent_objects`.
+#: of what was written. own: 0 if it existed before. place: its remote path, empty while it is being written; then `#`
+#: and what identifies it there, if that is known; see `annals.projections.replication.compat.sent_objects`.
 sent: Final = Table(
     "replication_sent",
     METADATA,
