@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from typing import Any, Final
 
 import pytest
@@ -41,7 +42,10 @@ def test_every_form_and_workflow_is_checked() -> None:
 def test_each_change_runs_what_the_project_itself_runs() -> None:
     workflow: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert set(workflow[True]) == {"push", "pull_request"}  # YAML 1.1 reads the key `on` as a boolean
-    assert {"run": ".ci/run"} in workflow["jobs"]["run"]["steps"]
+    job, project = workflow["jobs"]["run"], tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"run": ".ci/run"} in job["steps"]
+    promised = [each.rpartition(" ")[2] for each in project["classifiers"] if "Python :: 3." in each]
+    assert job["strategy"]["matrix"]["python"] == promised
 
 
 def test_compose_builds_the_file_that_is_checked() -> None:
