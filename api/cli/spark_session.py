@@ -38,8 +38,8 @@ REMEDIES: Final = {
     "postgres": "annals log verify checks the store",
     "kafka": "annals publish can write the topic again under another --prefix",
     "annals": (
-        "the token has to be that of an administrator, who sees the whole log; annals log verify checks the store of"
-        " that registry"
+        "the token has to be that of an administrator, who sees the whole log; the PostgreSQL database and the segments"
+        " of that registry need none; annals log verify checks its store"
     ),
 }
 _JAVA_HAS_ENDED: Final = (
