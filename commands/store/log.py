@@ -22,8 +22,8 @@ from annals.commands.store.database.migrations import (
     UpgradeStep,
     ignore_step,
     require_current,
+    require_no_newer,
     require_readable,
-    require_same_schema,
     upgrade,
 )
 from annals.commands.store.database.write_turns import WriteTurns
@@ -174,7 +174,7 @@ class Store:
             self._known_end.check(connection.connection.driver_connection)
             end = read_log_end(connection)
             if for_writing:
-                require_same_schema(sql.scalar(connection, SELECT_SCHEMA))
+                require_no_newer(sql.scalar(connection, SELECT_SCHEMA))
                 require_writable(connection)
         self._known_end.note(end.position, end.chain)
         return end

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from annals.commands.store import hashes
 from annals.commands.store.clock import parse_time
 from annals.commands.store.database import sql
-from annals.commands.store.database.migrations import SELECT_SCHEMA, require_same_schema
+from annals.commands.store.database.migrations import SELECT_SCHEMA, require_no_newer
 from annals.commands.store.mapper import UnreadableEvent, require_bytes
 from annals.domain.replication import link as links
 from annals.domain.values import xid as xids
@@ -73,7 +73,7 @@ def read_start(connection: Connection) -> tuple[LogEnd, StartState | None]:
     if row is None:
         return LogEnd(), None
     *values, schema = row
-    require_same_schema(schema)
+    require_no_newer(schema)
     width = len(LogEnd._fields)
     return _log_end_of(*values[:width]), StartState(*values[width:])
 

@@ -137,9 +137,12 @@ def require_current(connection: Connection) -> None:
     _stored_schema(connection, int(tables.SCHEMA))
 
 
-def require_same_schema(schema: object) -> None:
-    """Raises: StoreUpgraded unless the schema is that of this program, for processes that have opened the store."""
-    if schema != tables.SCHEMA:
+def require_no_newer(schema: str) -> None:
+    """Raises: StoreUpgraded for the schema of a newer program, for processes that have opened the store.
+
+    An older one is no error: some verbs work on the store of an older program without an upgrade.
+    """
+    if int(schema) > int(tables.SCHEMA):
         raise StoreUpgraded(
             f"another release of the program has upgraded the store from schema {tables.SCHEMA} to {schema};"
             " stop this process, and start it with that release"

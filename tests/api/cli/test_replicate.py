@@ -231,7 +231,7 @@ def test_a_repair(annals: Annals, url: str, primary: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("ANNALS_SINKS_ALLOW", "127.0.0.1")
     assert annals("replicate", "add", "primary", primary, "--database", url).code == 0
     row = annals("replicate", "status", "primary", "--check", "--database", url).out.split("\t")
-    assert (row[1], row[5]) == ("diverged", "differs /")
+    assert (row[1], row[5]) == ("active", "differs /")  # nothing was copied yet
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
     cancelled = annals("replicate", "repair", "primary", "--database", url)
     assert cancelled.code == 1 and "will be undone" in cancelled.err
