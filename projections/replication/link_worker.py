@@ -47,6 +47,7 @@ class LinkWorkerContext:
     root: prefix of this registry's event sources and URIs.
     max_interaction_bytes: the limit of an interaction of another log, in bytes of its lines.
     remotes: the clients in use, whose requests are aborted to end the worker.
+    checked: the xids that the worker has compared with the other registry, for a new attempt after an error.
     """
 
     submit: SubmitCommand
@@ -61,10 +62,11 @@ class LinkWorkerContext:
     root: str = UNCONFIGURED_URL
     max_interaction_bytes: int = MAX_INTERACTION_BYTES
     remotes: WeakSet[RemoteClient] = field(default_factory=WeakSet)
+    checked: set[str] = field(default_factory=set)
 
     def for_link(self) -> LinkWorkerContext:
         """The same context for another worker."""
-        return replace(self, stopping=Event(), woken=Event(), event_received=Event(), remotes=WeakSet())
+        return replace(self, stopping=Event(), woken=Event(), event_received=Event(), remotes=WeakSet(), checked=set())
 
     def execute(self, link: Link, command: SubmittedCommand) -> Recorded:
         """The result of a command that the link submits. Raises: Problem, and errors of the store."""

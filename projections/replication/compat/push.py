@@ -50,6 +50,7 @@ class LegacyPush:
                 SentObjects(self._link.id, self._context.states),
                 conflicts,
                 stopping.is_set,
+                self._context.checked,
             )
             cursor = self._log_end()
             sender.send_all()

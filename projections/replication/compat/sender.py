@@ -6,7 +6,7 @@ where it was. Before it changes or deletes an object it checks that the object i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import dropwhile
 from typing import Any, Final
@@ -38,6 +38,7 @@ _REFUSAL_STATUSES: Final = (400, 404, 405, 409, 413, 415, 422)
 #: too.
 _BARE_REFUSAL_STATUSES: Final = (400, 409, *TOO_LARGE)
 _NOT_FOUND: Final = 404
+_SERVER_ERROR: Final = 500
 
 
 class _RecordsOutdated(Exception):
@@ -47,8 +48,10 @@ class _RecordsOutdated(Exception):
 class LegacySender:
     """Sends the objects of one link. Each method raises RemoteError for an answer that is not about one object.
 
-    is_stopped: whether to stop early. is_checked, of its methods: whether records of what was written are compared with
-    the other registry first, and dropped if they are wrong. Otherwise they are believed, which saves requests.
+    is_stopped: whether to stop early. checked: what was compared with the other registry since the link was started, so
+    that an attempt after an error goes on from there.
+    is_checked, of its methods: whether records of what was written are compared with the other registry first, and
+    dropped if they are wrong. Otherwise they are believed, which saves requests.
     """
 
     def __init__(
@@ -58,19 +61,24 @@ class LegacySender:
         sent_objects: SentObjects,
         conflicts: LinkConflicts,
         is_stopped: Callable[[], bool],
+        checked: set[str],
     ) -> None:
         self._client = client
         self._local_registry = local_registry
         self._sent_objects = sent_objects
         self._conflicts = conflicts
         self._is_stopped = is_stopped
+        self._checked = checked
         self._remote_names = {local: remote for remote, local in local_registry.link.names.items()}
 
     def send_all(self) -> None:
         """Sends what the other registry lacks of everything in scope, and deletes there what has left it."""
         self._conflicts.clear()
         local_xids = self._local_registry.all_in_scope()
-        self._send_checked(local_xids)
+        for xid in local_xids:
+            if not self._is_stopped():
+                self._send(xid, is_checked=True) if xid not in self._checked else self.send(xid)
+                self._checked.add(xid)
         living_keys = {xids.tree_key(xid) for xid in local_xids}
         obsolete_copies: dict[str, dict[str, SentObject]] = {}
         for key, copy in self._sent_objects.objects_below(f"/{self._local_registry.family.groups}").items():
@@ -94,12 +102,9 @@ class LegacySender:
         except _RecordsOutdated:
             has = self._local_registry.link.scope.has
             members = (row.xid for row in self._local_registry.members(_group_of(xid)) if has(row.xid))
-            self._send_checked(dict.fromkeys([xid, *members]))
-
-    def _send_checked(self, local_xids: Iterable[str]) -> None:
-        for xid in local_xids:
-            if not self._is_stopped():
-                self._send(xid, is_checked=True)
+            for each in dict.fromkeys([xid, *members]):
+                if not self._is_stopped():
+                    self._send(each, is_checked=True)
 
     def _send(self, xid: str, *, is_checked: bool) -> None:
         send = self.send_definition if xid.count("/") > 2 else self.send_group
@@ -223,7 +228,13 @@ class LegacySender:
         if wanted is None or not copy.is_certain or not _is_current(copy, wanted):
             return True
         known_copy = copy._replace(identity=wanted.identity)
-        remote_version = find_version(self._client, known_copy)
+        try:
+            remote_version = find_version(self._client, known_copy)
+        except RemoteError as error:
+            if error.status != _SERVER_ERROR:
+                raise
+            self._conflicts.add(copy.remote_path, str(error))
+            return True  # the other registry cannot read it, which must not hold up all others
         is_there = remote_version is not None and is_same_version(known_copy, remote_version)
         if is_there and known_copy != copy:
             self._sent_objects.save(known_copy)

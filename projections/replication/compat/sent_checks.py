@@ -21,6 +21,8 @@ _EMPTY_DIGEST: Final = sha256().hexdigest()
 
 def find_version(client: LegacyClient, copy: SentObject) -> LegacyVersion | None:
     """The remote Version that may be a written one. Records of earlier releases have no URI, so their path counts."""
+    if not copy.identity and not copy.remote_path:
+        return None  # nothing says where it would be
     return client.version_at(client.lookup_path(copy.identity) if copy.identity else copy.remote_path)
 
 

@@ -16,6 +16,9 @@ from tests.support.faulty_proxy import FAULTS, NOT_FOUND_PAGE, Answer, FaultyPro
 from tests.support.polling import until
 from tests.support.registries.restarted import TOKEN
 
+#: What a server answers about a document that it has lost.
+UNREADABLE = Answer(500, {"content-type": "application/json"}, b'{"title": "its file is gone"}')
+
 
 def _link(client: Client, proxy: FaultyProxy, mode: str, base: str = "") -> None:
     members = {"mode": mode, "interval": OFTEN, "credential": {"token": TOKEN}, "dialect": client.api.dialect}
@@ -47,6 +50,22 @@ def test_a_push_writes_later_what_a_fault_kept_back(tmp_path: Path, case: str) -
         wait_until_equal(a, b)
         until(lambda: _state(a) == "active")
         assert conflicts(a, "p") == {}
+
+
+def test_a_version_that_the_target_cannot_read_holds_up_nothing(tmp_path: Path) -> None:
+    """LEG-907: a push that starts again compares the others, names that one, and goes on."""
+    with running_registries(tmp_path, SR, "a", "b") as (a, b), faulty_proxy(b.registry.url) as proxy:
+        a.group("g")
+        a.added("g", "broken", b"1")
+        _link(a, proxy, "push")
+        wait_until_equal(a, b)
+        a.registry.done("POST", "/-/links/p/actions/pause")
+        proxy.fault = lambda method, requested: UNREADABLE if "broken" in requested else None
+        a.added("g", "later", b"2")
+        a.registry.done("POST", "/-/links/p/actions/resume")
+        until(lambda: b.contents("g", "later") == [b"2"])
+        until(lambda: len(conflicts(a, "p")) == 1)
+        assert _state(a) == "active"
 
 
 @EACH

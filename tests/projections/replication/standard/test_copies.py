@@ -426,6 +426,27 @@ def test_a_type_and_its_entities_change_between_two_polls(pair: tuple[Registry, 
     assert "conflicts" not in copy.status("up")
 
 
+def test_what_has_left_the_scope_is_not_deleted_for_a_model(pair: tuple[Registry, Registry]) -> None:
+    """LEG-913: it belongs to this registry, so a model that it does not fit is a conflict, and copies stay too."""
+    source, copy = pair
+    model = source.done("GET", "/modelsource")
+    attributes = model["groups"]["dirs"]["resources"]["notes"]["attributes"]
+    attributes["size"] = {"type": "integer"}
+    source.done("PUT", "/modelsource", model)
+    for group in ("a", "b"):
+        source.done("PUT", f"/dirs/{group}/notes/n", {"size": 4})
+    copy.link("up", source.url, **LINK)
+    wait_until_equal_contents(source, copy)
+    copy.link("up", source.url, **LINK | {"scope": {"groups": ["/dirs/a"]}})
+    for group in ("a", "b"):
+        source.done("PATCH", f"/dirs/{group}/notes/n", {"size": None})
+    attributes["size"] = {"type": "string"}
+    source.done("PUT", "/modelsource", model)
+    until(lambda: "/model" in {each["xid"] for each in copy.status("up").get("conflicts", ())})
+    wait_for_polls(copy)
+    assert copy.done("GET", "/dirs/b/notes/n")["size"] == 4
+
+
 def _files(registry: Registry) -> dict[str, str]:
     return {f"/dirs/d/files/{id}": each["name"] for id, each in registry.done("GET", "/dirs/d/files").items()}
 
